@@ -1,0 +1,43 @@
+# Two commands on a fresh machine: `make reproduce` and `make test`. Python 3.11 or newer and make are all they need.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup reproduce test test-all check docs bench clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+# The marker is written last: an interrupted set-up is simply run again, and a changed dependency list renews it.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "attnlab needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@rm -f $@
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+setup: $(READY) ## create the virtual environment
+
+reproduce: $(READY) ## run every figure at quick scale and write results/report/index.html
+	$(BIN)/attnlab reproduce --scale quick --workers $(WORKERS) --store results/quick.sqlite --out results/report
+
+test: $(READY) ## the fast test suite
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+test-all: $(READY) ## every test, the slow ones too
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'slow or not slow'
+
+check: $(READY) ## lint and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY) ## side-by-side benchmarks on this machine
+	$(BIN)/python -m benchmarks
+
+clean: ## remove what can be made again
+	rm -rf $(VENV) results docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,8 @@
+from . import aim as aim
+from . import lab as lab
+from . import mha as mha
+from . import persist as persist
+from . import rfa as rfa
+from . import slr as slr
+
+__version__: str

@@ -1,0 +1,5 @@
+"""Attention-indexed models (arXiv:2506.01582): the Bayes-optimal limits of learning an attention matrix."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

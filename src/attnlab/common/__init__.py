@@ -1,0 +1,1 @@
+"""What at least two systems use: validation, seeds, precision, Gaussian integrals, figures and claims."""

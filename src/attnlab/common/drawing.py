@@ -1,0 +1,53 @@
+"""One hand for all pictures: theory is a line, simulation is points with error bars, colours are colour-blind safe."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+
+from attnlab.common.arrays import ArrayLike
+from attnlab.common.records import Curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The palette of M. Okabe and K. Ito, distinguishable with any colour vision.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+def style() -> Any:
+    """The context in which every figure is drawn and saved."""
+    path = resources.files("attnlab.common") / "attnlab.mplstyle"
+    return matplotlib.rc_context(fname=str(path))
+
+
+def panels(
+    rows: int = 1, columns: int = 1, *, width: float = 4.2, height: float = 3.3, **options: Any
+) -> tuple[Canvas, np.ndarray]:
+    """A canvas with an array of axes, ``(rows, columns)``; no global pyplot state."""
+    with style():
+        canvas = Canvas(figsize=(width * columns, height * rows), layout="constrained")
+        return canvas, canvas.subplots(rows, columns, squeeze=False, **options)
+
+
+def points(axes: Axes, curve: Curve, **options: Any) -> None:
+    """Simulation: means as markers, one standard error as bars."""
+    options = {"fmt": "o", "capsize": 2, "elinewidth": 1, **options}
+    axes.errorbar(curve.x, curve.mean, yerr=np.nan_to_num(curve.sem), **options)
+
+
+def line(axes: Axes, x: ArrayLike, y: ArrayLike, **options: Any) -> None:
+    """Theory: a line without markers."""
+    axes.plot(x, y, **{"linestyle": "-", "marker": "", **options})
+
+
+def band(axes: Axes, x: ArrayLike, samples: np.ndarray, **options: Any) -> None:
+    """Mean over runs (axis 0) with the central 95 % of the runs shaded."""
+    low, high = np.percentile(samples, [2.5, 97.5], axis=0)
+    (drawn,) = axes.plot(x, samples.mean(axis=0), **options)
+    axes.fill_between(np.asarray(x), low, high, color=drawn.get_color(), alpha=0.2, linewidth=0)

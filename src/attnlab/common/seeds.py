@@ -1,0 +1,81 @@
+"""Randomness is an argument: any int, SeedSequence or Generator; a cell's seed is a stable hash of its parameters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import jax
+
+Seed = int | np.integer | np.random.SeedSequence | np.random.Generator | None
+
+
+def seed_sequence(seed: Seed) -> np.random.SeedSequence:
+    """Turn any seed into a SeedSequence; a Generator is advanced by one draw, None takes fresh entropy."""
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    if isinstance(seed, np.random.Generator):
+        return np.random.SeedSequence(int(seed.integers(2**63)))
+    if seed is None:
+        return np.random.SeedSequence()
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise TypeError(f"seed must be an int, SeedSequence, Generator or None, got {seed!r}")
+    # SeedSequence wants unsigned words; fold the sign in so that -1 and 1 differ.
+    return np.random.SeedSequence([abs(int(seed)), int(seed < 0)] if seed < 0 else int(seed))
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """Return a NumPy Generator; a Generator passes through unchanged, as in NumPy."""
+    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed_sequence(seed))
+
+
+def spawn(seed: Seed, n: int) -> list[np.random.SeedSequence]:
+    """Return ``n`` independent seeds; they depend on ``seed`` only (``SeedSequence.spawn`` counts its calls)."""
+    root = seed_sequence(seed)
+    return [np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, i)) for i in range(n)]
+
+
+def jax_key(seed: Seed) -> jax.Array:
+    """Return a JAX key derived from ``seed``."""
+    import jax
+
+    words = jax.numpy.asarray(seed_sequence(seed).generate_state(2, np.uint32))
+    key: jax.Array = jax.random.wrap_key_data(words, impl="threefry2x32")
+    return key
+
+
+def canonical(params: Mapping[str, Any]) -> str:
+    """Return parameters as canonical JSON: sorted keys, no spaces, floats in their shortest exact form.
+
+    >>> canonical({"b": 0.1, "a": 2})
+    '{"a":2,"b":0.1}'
+    """
+    return json.dumps(_plain(params), sort_keys=True, separators=(",", ":"), allow_nan=True)
+
+
+def digest(params: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical form, in hexadecimal."""
+    return hashlib.sha256(canonical(params).encode()).hexdigest()
+
+
+def cell_seed(params: Mapping[str, Any]) -> np.random.SeedSequence:
+    """The seed of a cell: a function of its parameters alone, whatever the order, the worker or the run."""
+    return np.random.SeedSequence(int(digest(params)[:32], 16))
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars and tuples as the JSON types they mean."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise TypeError(f"a cell's parameters are numbers, strings, booleans or lists of them, got {value!r}")

@@ -1,0 +1,3 @@
+from . import figures as figures
+from . import theory as theory
+from .task import Task as Task

@@ -1,0 +1,5 @@
+"""Random-feature attention (arXiv:2307.11353): what frozen random heads with trained values can learn."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
