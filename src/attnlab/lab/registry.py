@@ -1,0 +1,76 @@
+"""The only place where the lab knows the systems: their tasks, learners, theory and figures, found by their rooms."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+from attnlab.common.figure import Figure
+from attnlab.common.validation import one_of
+
+# A fifth system is one folder with the same rooms and one name here.
+SYSTEMS = ("slr", "rfa", "aim", "mha")
+
+
+def system(name: str) -> ModuleType:
+    """The package of a system."""
+    return importlib.import_module(f"attnlab.{one_of('system', name, SYSTEMS)}")
+
+
+def figures(systems: Iterable[str] = SYSTEMS) -> dict[str, Figure]:
+    """All figures of the given systems by name."""
+    rooms = [importlib.import_module(f"{system(name).__name__}.figures") for name in systems]
+    return {figure.name: figure for room in rooms for figure in room.FIGURES}
+
+
+def select(names: Iterable[str]) -> list[Figure]:
+    """The figures meant by names of systems or figures, in registry order; no name means all."""
+    wanted = list(names) or list(SYSTEMS)
+    prefixes = {name.split(".")[0] for name in wanted}
+    for name in wanted:
+        if "." not in name:
+            one_of("figure or system", name, [*SYSTEMS, *(f"{s}.…" for s in SYSTEMS)])
+    known = figures([s for s in SYSTEMS if s in prefixes] if prefixes <= set(SYSTEMS) else SYSTEMS)
+    for name in wanted:
+        if "." in name:
+            one_of("figure", name, known)
+    return [figure for figure in known.values() if figure.name in wanted or figure.name.split(".")[0] in wanted]
+
+
+def tasks() -> dict[str, type]:
+    """Public dataclasses that can ``sample``."""
+    return _public(lambda item: inspect.isclass(item) and dataclasses.is_dataclass(item) and hasattr(item, "sample"))
+
+
+def learners() -> dict[str, type]:
+    """Public scikit-learn estimators."""
+    from sklearn.base import BaseEstimator
+
+    return _public(lambda item: inspect.isclass(item) and issubclass(item, BaseEstimator))
+
+
+def theory() -> dict[str, Callable[..., Any]]:
+    """Public functions of each system's theory, as ``system.function``."""
+    found: dict[str, Callable[..., Any]] = {}
+    for name in SYSTEMS:
+        room = importlib.import_module(f"{system(name).__name__}.theory")
+        for key in getattr(room, "__all__", None) or dir(room):
+            item = getattr(room, key)
+            if inspect.isfunction(item) and item.__module__.startswith(room.__name__) and not key.startswith("_"):
+                found[f"{name}.{key}"] = item
+    return found
+
+
+def summary(item: object) -> str:
+    """The first line of a docstring."""
+    return (inspect.getdoc(item) or "").split("\n")[0]
+
+
+def _public(wanted: Callable[[Any], bool]) -> dict[str, type]:
+    """The public names of all systems that satisfy a condition."""
+    packages = {name: system(name) for name in SYSTEMS}
+    return {f"{s}.{k}": getattr(p, k) for s, p in packages.items() for k in p.__all__ if wanted(getattr(p, k))}
