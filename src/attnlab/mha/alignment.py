@@ -1,0 +1,201 @@
+r"""Comparing two layers up to what no set of examples can tell apart.
+
+Three equivalences hold for every number of tokens: the order of the heads; a head with W = 0 is free; heads with equal
+Theta only show the sum of their W. With two tokens :math:`\sigma(-t) = 1 - \sigma(t)` adds a fourth,
+
+.. math:: \mathrm{head}(\Theta, W) + \mathrm{head}(-\Theta, W) = \mathrm{head}(0, 2W) \qquad (k = 2),
+
+so heads may be flipped, :math:`(\Theta_i, W_i) \to (-\Theta_i, -W_i)` for i in S, when :math:`\sum_{i \in S} W_i = 0`
+or when a head with Theta = 0 takes up the linear term (derived here).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from attnlab.common.arrays import ArrayLike
+from attnlab.common.validation import integer, positive
+from attnlab.mha.layer import check_layer
+
+# Beyond this many heads the subsets that can be flipped are not enumerated.
+_MAX_SUBSET_HEADS = 12
+
+
+@dataclass(frozen=True)
+class Equivalences:
+    """The freedom of one layer beyond the order of its heads; empty tuples mean none.
+
+    Attributes
+    ----------
+    free : heads with W = 0, whose Theta nothing depends on.
+    merged : groups of heads with equal Theta (at k = 2 up to sign), of which only a sum of W is seen.
+    flipped : at k = 2, the smallest sets of heads that can change sign together.
+    """
+
+    free: tuple[int, ...]
+    merged: tuple[tuple[int, ...], ...]
+    flipped: tuple[tuple[int, ...], ...]
+
+    @property
+    def unique(self) -> bool:
+        """Whether only the order of the heads is left open."""
+        return not (self.free or self.merged or self.flipped)
+
+    def __str__(self) -> str:
+        parts = [f"heads {list(self.free)} have W = 0, so their Theta is free"] * bool(self.free)
+        parts += [f"heads {list(g)} have the same Theta (up to sign at k = 2), only a sum of W shows" for g in self.merged]
+        parts += [f"heads {list(s)} can change sign together at k = 2 (the sum of their W vanishes)" for s in self.flipped]
+        return "; ".join(parts) if parts else "unique up to the order of the heads"
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How far a layer is from a reference, after the best use of the equivalences.
+
+    Attributes
+    ----------
+    theta_error : worst head's ||Theta - Theta_ref|| / ||Theta_ref||; infinite when a reference head has no partner.
+    w_error : ||W - W_ref|| / ||W_ref|| over all heads together, extra heads and linear terms included.
+    permutation : for each reference head (after merging) the head of the layer that matches it, -1 for none.
+    signs : +1, or -1 for heads matched after a flip (k = 2).
+    reference_heads : number of reference heads after merging and dropping free ones.
+    """
+
+    theta_error: float
+    w_error: float
+    permutation: tuple[int, ...]
+    signs: tuple[int, ...]
+    reference_heads: int
+
+
+@dataclass(frozen=True)
+class _Canonical:
+    theta: np.ndarray
+    w: np.ndarray
+    index: tuple[int, ...]
+
+
+def equivalences(Theta: ArrayLike, W: ArrayLike, tokens: int, *, tolerance: float = 1e-9) -> Equivalences:
+    """Which heads of a layer examples of ``tokens`` tokens cannot identify, and why."""
+    theta, w = check_layer(Theta, W)
+    tokens = integer("tokens", tokens, low=1)
+    tolerance = positive("tolerance", tolerance)
+    if tokens == 1:
+        return Equivalences((), (tuple(range(len(theta))),), ())
+    free = _free_heads(w, tolerance)
+    seen = [i for i in range(len(theta)) if i not in free]
+    merged = tuple(tuple(group) for group in _groups(theta, seen, tolerance, signed=tokens == 2) if len(group) > 1)
+    return Equivalences(tuple(free), merged, _flippable(theta, w, seen, tolerance) if tokens == 2 else ())
+
+
+def align(
+    Theta: ArrayLike,
+    W: ArrayLike,
+    Theta_ref: ArrayLike,
+    W_ref: ArrayLike,
+    *,
+    tokens: int | None = None,
+    tolerance: float = 1e-9,
+) -> Alignment:
+    """Match the heads of a layer to a reference and measure the error of what is identifiable.
+
+    Heads with W = 0 are dropped and heads with equal Theta merged on both sides (relative ``tolerance``), then heads
+    are paired by the assignment with the smallest total relative distance. With ``tokens=2`` sign flips are allowed
+    where the linear term they leave is made up for; it counts in ``w_error``.
+
+    >>> T, W = np.random.default_rng(0).standard_normal((2, 3, 4, 4))
+    >>> align(T[[2, 0, 1]], W[[2, 0, 1]], T, W)
+    Alignment(theta_error=0.0, w_error=0.0, permutation=(1, 2, 0), signs=(1, 1, 1), reference_heads=3)
+    """
+    found = _canonical(*check_layer(Theta, W), tolerance)
+    reference = _canonical(*check_layer(Theta_ref, W_ref), tolerance)
+    if found.theta.shape[1:] != reference.theta.shape[1:] or found.w.shape[1:] != reference.w.shape[1:]:
+        raise ValueError(f"layers of different widths: W {found.w.shape} and {reference.w.shape}")
+    plain = _match(found, reference, signed=False)
+    if tokens != 2:
+        return plain
+    signed = _match(found, reference, signed=True)
+    return min(plain, signed, key=lambda a: max(a.theta_error, a.w_error))
+
+
+def _free_heads(w: np.ndarray, tolerance: float) -> list[int]:
+    sizes = np.linalg.norm(w, axis=(1, 2))
+    return [i for i, size in enumerate(sizes) if size <= tolerance * max(sizes.max(), np.finfo(float).tiny)]
+
+
+def _groups(theta: np.ndarray, heads: list[int], tolerance: float, *, signed: bool = False) -> list[list[int]]:
+    """Heads with equal (or, if ``signed``, opposite) Theta together."""
+    groups: list[list[int]] = []
+    scale = tolerance * max(np.linalg.norm(theta, axis=(1, 2)).max(), np.finfo(float).tiny)
+    for i in heads:
+        for group in groups:
+            distances = [np.linalg.norm(theta[i] - s * theta[group[0]]) for s in ((1, -1) if signed else (1,))]
+            if min(distances) <= scale:
+                group.append(i)
+                break
+        else:
+            groups.append([i])
+    return groups
+
+
+def _flippable(theta: np.ndarray, w: np.ndarray, heads: list[int], tolerance: float) -> tuple[tuple[int, ...], ...]:
+    """Minimal sets S whose W sum to zero; with a zero head in the layer every single head can flip."""
+    sizes = np.linalg.norm(theta, axis=(1, 2))
+    moving = [i for i in heads if sizes[i] > tolerance * sizes.max()]
+    if len(moving) < len(heads):
+        return tuple((i,) for i in moving)
+    scale = tolerance * np.linalg.norm(w, axis=(1, 2)).max()
+    found: list[tuple[int, ...]] = []
+    for size in range(2, min(len(moving), _MAX_SUBSET_HEADS) + 1):
+        for subset in combinations(moving, size):
+            minimal = not any(set(smaller) <= set(subset) for smaller in found)
+            if minimal and np.linalg.norm(w[list(subset)].sum(axis=0)) <= scale * size:
+                found.append(subset)
+    return tuple(found)
+
+
+def _canonical(theta: np.ndarray, w: np.ndarray, tolerance: float) -> _Canonical:
+    """Free heads dropped, equal heads merged; ``index`` keeps the first of each group."""
+    free = _free_heads(w, tolerance)
+    groups = _groups(theta, [i for i in range(len(theta)) if i not in free], tolerance)
+    first = [group[0] for group in groups]
+    summed = np.array([w[group].sum(axis=0) for group in groups]).reshape(-1, *w.shape[1:])
+    return _Canonical(theta[first], summed, tuple(first))
+
+
+def _match(found: _Canonical, reference: _Canonical, *, signed: bool) -> Alignment:
+    signs = np.array([1, -1] if signed else [1])
+    distance = np.array(
+        [[[np.linalg.norm(s * t - r) for s in signs] for t in found.theta] for r in reference.theta]
+    ).reshape(len(reference.theta), len(found.theta), len(signs))
+    scale = np.maximum(np.linalg.norm(reference.theta, axis=(1, 2)), np.finfo(float).tiny)[:, None]
+    relative, best = distance.min(axis=2) / scale, distance.argmin(axis=2)
+    # A zero reference head is matched by absolute distance: nothing is relative to it.
+    relative = np.where(scale > 1e-300, relative, distance.min(axis=2))
+    own, other = linear_sum_assignment(np.minimum(relative, 1e150))
+    partner = dict(zip(own.tolist(), other.tolist(), strict=True))
+    complete = len(partner) == len(reference.theta)
+    chosen = [int(signs[best[r, t]]) for r, t in partner.items()]
+    return Alignment(
+        theta_error=float(relative[own, other].max(initial=0.0)) if complete else np.inf,
+        w_error=_w_error(found.w, reference.w, partner, chosen),
+        permutation=tuple(found.index[partner[r]] if r in partner else -1 for r in range(len(reference.theta))),
+        signs=tuple(chosen),
+        reference_heads=len(reference.theta),
+    )
+
+
+def _w_error(w: np.ndarray, w_ref: np.ndarray, partner: dict[int, int], signs: list[int]) -> float:
+    """Relative distance of all projections; a flipped head leaves the linear term head(0, 2 W)."""
+    matched, linear = np.zeros_like(w_ref), np.zeros(w_ref.shape[1:])
+    for (r, t), sign in zip(partner.items(), signs, strict=True):
+        matched[r] = sign * w[t]
+        if sign < 0:
+            linear += 2 * w[t]
+    extra = w[[t for t in range(len(w)) if t not in partner.values()]]
+    squared = np.sum((matched - w_ref) ** 2) + np.sum(linear**2) + np.sum(extra**2)
+    return float(np.sqrt(squared / max(np.sum(w_ref**2), np.finfo(float).tiny)))

@@ -1,0 +1,130 @@
+r"""The layer :math:`F(X) = \sum_i \mathrm{softmax}(X \Theta_i X^\top) X W_i` and its data, seen row by row.
+
+A *row* is one query with its keys and its output: an example of k tokens gives k rows. On a small cube the same row is
+drawn again and again; duplicates carry no new evidence and are dropped before rows are counted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnlab.common.arrays import ArrayLike
+from attnlab.common.precision import float64
+from attnlab.common.tokens import check_tokens
+from attnlab.common.validation import finite_array
+
+# Examples are computed in blocks of one size: one compilation for each (tokens, d, heads, d_out), whatever n.
+_BLOCK = 1024
+# Beyond this many sign bits per row duplicates are too rare to look for (n^2 / 2^40).
+_CUBE_BITS = 40
+
+
+@jax.jit
+def _patterns(X: Float[Array, "n k d"], Theta: Float[Array, "m d d"]) -> Float[Array, "n m k k"]:
+    logits = jnp.einsum("nap,mpq,nbq->nmab", X, Theta, X, optimize=True)
+    return jax.nn.softmax(logits, axis=-1)
+
+
+@jax.jit
+def _attention(
+    X: Float[Array, "n k d"], Theta: Float[Array, "m d d"], W: Float[Array, "m d o"]
+) -> Float[Array, "n k o"]:
+    return jnp.einsum("nmab,nbd,mdo->nao", _patterns(X, Theta), X, W, optimize=True)
+
+
+def check_layer(Theta: ArrayLike, W: ArrayLike, d: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``Theta (m, d, d)`` and ``W (m, d, d_out)`` as finite float64 arrays of matching shapes."""
+    theta = finite_array("Theta", Theta, shape=(None, d, d)).astype(np.float64)
+    if theta.shape[1] != theta.shape[2]:
+        raise ValueError(f"Theta must have shape (m, d, d), got {theta.shape}")
+    w = finite_array("W", W, shape=(len(theta), theta.shape[1], None)).astype(np.float64)
+    return theta, w
+
+
+@float64
+def attention(X: ArrayLike, Theta: ArrayLike, W: ArrayLike) -> Float[np.ndarray, "n k o"]:
+    r"""The outputs of the layer in float64.
+
+    .. math:: F(X)_a = \sum_i \sum_b p^{(i)}_{ab}\, x_b W_i, \qquad
+              p^{(i)}_{ab} = \frac{\exp(x_a \Theta_i x_b^\top)}{\sum_c \exp(x_a \Theta_i x_c^\top)}
+
+    Parameters
+    ----------
+    X : tokens, ``(n, k, d)``.
+    Theta : attention matrices, ``(m, d, d)``.
+    W : projections, ``(m, d, d_out)``.
+
+    >>> X = np.ones((1, 2, 3))
+    >>> attention(X, np.zeros((1, 3, 3)), np.eye(3)[None])[0, 0]
+    array([1., 1., 1.])
+    """
+    tokens = check_tokens(X)
+    theta, w = check_layer(Theta, W, tokens.shape[-1])
+    return _blocks(_attention, tokens, theta, w)
+
+
+@float64
+def patterns(X: ArrayLike, Theta: ArrayLike) -> Float[np.ndarray, "n m k k"]:
+    """The attention patterns ``p[n, i, a, b]`` of every head."""
+    tokens = check_tokens(X)
+    theta = finite_array("Theta", Theta, shape=(None, tokens.shape[-1], tokens.shape[-1])).astype(np.float64)
+    return _blocks(_patterns, tokens, theta)
+
+
+def _blocks(function: jax.stages.Wrapped, X: np.ndarray, *layer: np.ndarray) -> np.ndarray:
+    """Apply a compiled function block by block, the last one padded."""
+    parts = []
+    for start in range(0, len(X), _BLOCK):
+        block = X[start : start + _BLOCK].astype(np.float64)
+        padded = np.concatenate([block, np.zeros((_BLOCK - len(block), *X.shape[1:]))])
+        parts.append(np.asarray(function(padded, *layer))[: len(block)])
+    return np.concatenate(parts)
+
+
+class Rows(NamedTuple):
+    """Queries ``Q (r, d)``, the keys they look at ``K (r, k, d)`` and the outputs ``Y (r, d_out)``."""
+
+    Q: np.ndarray
+    K: np.ndarray
+    Y: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.Q)
+
+    def take(self, index: np.ndarray | slice) -> Rows:
+        """The chosen rows."""
+        return Rows(self.Q[index], self.K[index], self.Y[index])
+
+
+def rows_of(X: np.ndarray, y: np.ndarray, *, unique: bool = True) -> Rows:
+    """All rows of a set of examples, without the duplicates of a small cube.
+
+    The order of the keys does not matter to the output, so two rows are the same when their query and their *set* of
+    keys are. With noisy labels the first copy would throw evidence away: there pass ``unique=False``.
+    """
+    n, k, d = X.shape
+    rows = Rows(X.reshape(n * k, d), np.repeat(X, k, axis=0), y.reshape(n * k, -1))
+    if not unique or k * d > _CUBE_BITS or not np.isin(X, (-1.0, 1.0)).all():
+        return rows
+    codes = np.packbits(X > 0, axis=-1)
+    words = codes.astype(np.int64) @ (256 ** np.arange(codes.shape[-1], dtype=np.int64))
+    keys = np.repeat(np.sort(words, axis=1), k, axis=0)
+    _, first = np.unique(np.column_stack([words.reshape(-1, 1), keys]), axis=0, return_index=True)
+    return rows.take(np.sort(first))
+
+
+def distinct_rows(tokens: int, d: int) -> int:
+    """How many different rows the cube has: a query among a multiset of ``tokens`` keys that contains it.
+
+    >>> distinct_rows(tokens=2, d=1)
+    4
+    """
+    from math import comb
+
+    corners = 2**d
+    return corners * comb(corners + tokens - 2, tokens - 1)
