@@ -99,6 +99,7 @@ class Figure:
 
     def knobs(self, scale: str) -> dict[str, Any]:
         """The parameters that can be changed at a scale, with their values."""
+        one_of("scale", scale, self.scales)
         merged: dict[str, Any] = {}
         for grid in self.scales[scale]:
             for name, value in grid.params.items():
@@ -107,9 +108,9 @@ class Figure:
 
     def changed(self, scale: str, knobs: Mapping[str, Any]) -> Figure:
         """The same figure with knobs set; unknown names are refused with the nearest known one."""
-        one_of("scale", scale, self.scales)
+        known = self.knobs(scale)
         for name in knobs:
-            one_of(f"knob of {self.name}", name, self.knobs(scale))
+            one_of(f"knob of {self.name}", name, known)
         return replace(self, scales={**self.scales, scale: [g.changed(knobs) for g in self.scales[scale]]})
 
     def cells(self, scale: str) -> list[Cell]:

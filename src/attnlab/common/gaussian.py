@@ -74,6 +74,8 @@ def bivariate_normal_cdf(x: ArrayLike, y: ArrayLike, r: ArrayLike) -> np.ndarray
     0.333333333333
     """
     x, y, r = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (x, y, r)))
+    # Beyond 40 the distribution function is 0 or 1 to the last bit, and infinite limits stay finite below.
+    x, y = np.clip(x, -40.0, 40.0), np.clip(y, -40.0, 40.0)
     root = np.sqrt(np.maximum(1 - r**2, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         a_x = np.where(x == 0, np.copysign(np.inf, y), (y - r * x) / (x * root))

@@ -63,8 +63,8 @@ class Records:
         return np.array([row[name] for row in self.rows])
 
     def values(self, name: str) -> list[Any]:
-        """The different values of a parameter, sorted; rows without it are passed over."""
-        return sorted({row[name] for row in self.rows if name in row})
+        """The different values of a parameter, sorted: numbers, None, names; rows without it are passed over."""
+        return sorted({row[name] for row in self.rows if name in row}, key=lambda v: (isinstance(v, str), v is None, v))
 
     def mean(self, name: str, **conditions: Any) -> float:
         """Mean of a result over the rows with these values."""
@@ -86,7 +86,7 @@ class Records:
 _ABSENT = object()
 
 
-def proportion(successes: Iterable[bool]) -> Estimate:
+def proportion(successes: Iterable[bool | np.bool_]) -> Estimate:
     """Share of successes with the exact (Clopper-Pearson) interval.
 
     >>> share = proportion([True] * 30)

@@ -25,8 +25,8 @@ def seed_sequence(seed: Seed) -> np.random.SeedSequence:
         return np.random.SeedSequence()
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise TypeError(f"seed must be an int, SeedSequence, Generator or None, got {seed!r}")
-    # SeedSequence wants unsigned words; fold the sign in so that -1 and 1 differ.
-    return np.random.SeedSequence([abs(int(seed)), int(seed < 0)] if seed < 0 else int(seed))
+    # SeedSequence wants unsigned integers; its pool has 128 bits, in which a negative seed takes its two's complement.
+    return np.random.SeedSequence(int(seed) if seed >= 0 else int(seed) % 2**128)
 
 
 def generator(seed: Seed) -> np.random.Generator:

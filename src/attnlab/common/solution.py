@@ -15,7 +15,7 @@ class Solution(Generic[T]):
     Attributes
     ----------
     value : what was asked for.
-    converged : whether the stopping rule was met (an array when the computation broadcasts).
+    converged : whether the stopping rule was met, everywhere when the computation broadcasts.
     n_iter : iterations used.
     residual : the size of the last change, in the units of the stopping rule.
     """

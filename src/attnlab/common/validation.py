@@ -20,7 +20,7 @@ def real(
     open_low: bool = False,
     open_high: bool = False,
 ) -> float:
-    """Return ``value`` as a float inside an interval; infinity is allowed only where the interval is closed there.
+    """Return ``value`` as a finite float inside an interval.
 
     >>> real("ridge", 1e-6, low=0)
     1e-06
@@ -79,7 +79,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     ValueError: score must be one of 'relu', 'exp', got 'rellu'; did you mean 'relu'?
     """
     names = list(allowed)
-    if value in names:
+    if isinstance(value, str) and value in names:
         return str(value)
     near = difflib.get_close_matches(str(value), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -90,7 +90,10 @@ def finite_array(
     name: str, value: Any, *, ndim: int | None = None, shape: tuple[int | None, ...] | None = None
 ) -> np.ndarray:
     """Return ``value`` as a float array without NaN or infinity, of the given rank or shape (None: any length)."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as problem:
+        raise ValueError(f"{name} must be an array of real numbers: {problem}") from problem
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be an array of real numbers, got dtype {array.dtype}")
     if array.dtype.kind != "f":
@@ -100,7 +103,7 @@ def finite_array(
     if shape is not None and (
         array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape, strict=True))
     ):
-        wanted = "(" + ", ".join("*" if s is None else str(s) for s in shape) + ")"
+        wanted = "(" + ", ".join("*" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
         raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity")
