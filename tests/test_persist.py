@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
 
@@ -177,6 +179,21 @@ def test_predictions_are_identical_after_loading(tmp_path, seed):
 def test_plain_values_come_back_equal_and_of_the_same_type(value, tmp_path):
     again = round_trip(value, tmp_path)
     assert again == value
+    assert repr(again) == repr(value)
+
+
+KEYS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+VALUES = st.recursive(
+    KEYS,
+    lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(KEYS, inner),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(value=VALUES)
+def test_any_nesting_of_plain_values_comes_back(value, tmp_path_factory):
+    again = round_trip(value, tmp_path_factory.getbasetemp())
     assert repr(again) == repr(value)
 
 
