@@ -1,0 +1,250 @@
+r"""Approximate message passing for attention-indexed models.
+
+==========  ======================================================================================
+symbol      meaning
+==========  ======================================================================================
+omega, V    mean and variance of the whitened indices, damped by eta
+g           output function of the channel
+C           error of the estimate as the algorithm predicts it, F(Delta)
+R, Delta    S + sqrt(Delta) GOE, the effective observation of S, Delta = 1/q_hat
+==========  ======================================================================================
+
+    omega <- A(S_hat) - C g,   V <- C,   both damped          (Onsager term)
+    g     <- g_out(y, omega, V)
+    q_hat <- 2 alpha k / V  (exact channels)  or  2 alpha mean |g|^2
+    R     <- S_hat + 2/(q_hat d) A^T(g),   Delta <- 1/q_hat
+    S_hat <- RIE(R, Delta),   C <- F(Delta)
+
+Rank-one tokens give R outliers of relative size 1/sqrt(alpha k d) that the RIE would not shrink: eigenvalues are clipped
+to the bulk before it, and the messages are damped.  Source: arXiv:2506.01582; clipping derived here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from attnlab.aim.channels import Channel
+from attnlab.aim.learners.prediction import IndexedPredictor, check_data
+from attnlab.aim.spectrum import check_rho, denoising_mmse, prior_mean, second_moment
+from attnlab.aim.stream import Chunks, TokenStream, sample_mesh
+from attnlab.common.arrays import ArrayLike
+from attnlab.common.precision import float64
+from attnlab.common.validation import finite_array, integer, one_of, positive, real
+
+DIVERGED = 10.0  # self-overlap in units of Q_0 that no estimate can reach
+CROWDED = 100.0  # alpha k d below which single sequences stand out and more damping is needed
+
+
+class AMP(IndexedPredictor):
+    """The Bayes-optimal estimate of S by message passing.
+
+    Parameters
+    ----------
+    rho : width of the prior (``inf``: centred Gaussian).
+    channel, beta, noise : the output channel, as in :class:`attnlab.aim.Task`.
+    damping : share of the old messages kept; ``"auto"``: 0.4 for channels whose q_hat is estimated, otherwise 0.3, or 0.1 when
+        alpha k d > 100.
+    clip : move eigenvalues into the expected bulk before shrinking them.
+    max_iter, tol : stop when |S_hat - S_old|^2 / d < tol.
+    start, start_error : first estimate (None: the prior mean) and its error; the truth and a small error give an informed start.
+    log_targets : y is given as log y (softmax).
+    prediction : ``"plug-in"`` or ``"bayes"``.
+    dtype, precision : of the matrix products; ``"highest"``, ``"high"`` or ``"default"`` as in JAX (TF32 or bfloat16 splits on a GPU).
+        Spectra are always float64.
+    memory_budget : bytes of tokens kept on the device; more are streamed in chunks.
+    devices : number of devices over which the sequences are split.
+
+    Attributes
+    ----------
+    S_ : the estimate.
+    predicted_mse_ : the error |S_ - S|^2 / d that the algorithm expects of itself.
+    converged_, n_iter_ : whether the stopping rule was met, and after how many iterations.
+    trace_ : per iteration ``change``, ``predicted_mse``, ``self_overlap``, ``noise``; ``mse`` and ``overlap`` when ``truth`` was given.
+    bulk_ : eigenvalues of the last R, and ``noise_`` its Delta.
+
+    >>> from attnlab import aim
+    >>> task = aim.Task(d=40, seed=1)
+    >>> X, y = task.sample(task.n_samples(0.25))
+    >>> model = aim.AMP(rho=0.5).fit(X, y)
+    >>> bool(((model.S_ - task.S) ** 2).sum() / 40 < 1e-2)
+    True
+    """
+
+    def __init__(
+        self,
+        rho: float = 0.5,
+        channel: str | Channel = "softmax",
+        *,
+        beta: float = 1.0,
+        noise: float = 0.0,
+        damping: float | str = "auto",
+        clip: bool = True,
+        max_iter: int = 200,
+        tol: float = 1e-7,
+        start: ArrayLike | None = None,
+        start_error: float = 1.0,
+        log_targets: bool = False,
+        prediction: str = "plug-in",
+        dtype: str = "float32",
+        precision: str = "highest",
+        memory_budget: float = 4e9,
+        devices: int | None = None,
+    ) -> None:
+        self.rho = rho
+        self.channel = channel
+        self.beta = beta
+        self.noise = noise
+        self.damping = damping
+        self.clip = clip
+        self.max_iter = max_iter
+        self.tol = tol
+        self.start = start
+        self.start_error = start_error
+        self.log_targets = log_targets
+        self.prediction = prediction
+        self.dtype = dtype
+        self.precision = precision
+        self.memory_budget = memory_budget
+        self.devices = devices
+
+    def remaining_variance(self) -> float:
+        """The predicted error."""
+        return float(self.predicted_mse_)
+
+    @float64
+    def fit(self, X: np.ndarray | TokenStream | Any, y: ArrayLike | Any, *, truth: np.ndarray | None = None) -> AMP:
+        """Run to convergence; ``truth`` (the planted S) is used for the trace only."""
+        self._check_parameters()
+        X, y = check_data(X, y)
+        n, self.tokens_, d = X.shape
+        chunks = Chunks(
+            X, sample_mesh(self.devices), np.dtype(self.dtype), positive("memory_budget", self.memory_budget)
+        )
+        messages = _Messages(chunks, self.law.summary(y, log=self.log_targets))
+        self._iterate(messages, n / d**2, d, truth)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_rho(self.rho)
+        if self.damping != "auto":
+            real("damping", self.damping, low=0, high=1, open_high=True)
+        integer("max_iter", self.max_iter, low=1)
+        positive("tol", self.tol)
+        positive("start_error", self.start_error)
+        one_of("dtype", self.dtype, ("float32", "float64"))
+        one_of("precision", self.precision, ("highest", "high", "default"))
+
+    def _iterate(self, messages: _Messages, alpha: float, d: int, truth: np.ndarray | None) -> None:
+        import jax.numpy as jnp
+
+        from attnlab.aim.denoise import denoise
+
+        S = jnp.asarray(self._first_estimate(d))
+        reference = None if truth is None else jnp.asarray(finite_array("truth", truth, shape=(d, d)))
+        error = V = float(self.start_error)
+        damping, k = 0.0, self.law.informative(self.tokens_)
+        self.trace_: dict[str, list[float]] = {}
+        self.converged_ = diverged = False
+        for _ in range(self.max_iter):
+            V = (1 - damping) * error + damping * V
+            total, strength = messages.sweep(S, error, V, damping, self.law, self.precision)
+            q_hat = 2 * alpha * (strength if k is None else k / (V + self.law.noise))
+            R = S + 2 / (q_hat * d) * total
+            diverged = not (np.isfinite(q_hat) and q_hat > 0 and bool(jnp.isfinite(R).all()))
+            if diverged:
+                break
+            old, S = S, denoise(R, 1 / q_hat, self.rho, clip=self.clip)
+            error = float(denoising_mmse(1 / q_hat, self.rho))
+            change = self._record(S, old, error, 1 / q_hat, reference)
+            diverged = not self.trace_["self_overlap"][-1] < DIVERGED * second_moment(self.rho)
+            self.converged_ = change < self.tol and not diverged
+            if self.converged_ or diverged:
+                break
+            damping = self._damping(alpha, d, k)
+        self._finish(S, error, d, diverged)
+
+    def _first_estimate(self, d: int) -> np.ndarray:
+        if self.start is None:
+            return np.asarray(prior_mean(self.rho) * np.eye(d))
+        return finite_array("start", self.start, shape=(d, d))
+
+    def _damping(self, alpha: float, d: int, k: int | None) -> float:
+        if self.damping != "auto":
+            return float(self.damping)
+        if k is None:
+            return 0.4
+        return 0.1 if alpha * k * d > CROWDED else 0.3
+
+    def _record(self, S: Any, old: Any, error: float, noise: float, truth: Any) -> float:
+        d = len(S)
+        entry = {"change": ((S - old) ** 2).sum() / d, "self_overlap": (S**2).sum() / d}
+        if truth is not None:
+            entry |= {"mse": ((S - truth) ** 2).sum() / d, "overlap": (S * truth).sum() / d}
+        for name, value in (entry | {"predicted_mse": error, "noise": noise}).items():
+            self.trace_.setdefault(name, []).append(float(value))
+        return self.trace_["change"][-1]
+
+    def _finish(self, S: Any, error: float, d: int, diverged: bool) -> None:
+        self.n_iter_ = len(self.trace_.get("change", []))
+        if diverged:
+            S, error = prior_mean(self.rho) * np.eye(d), 1.0
+            warnings.warn(
+                f"AMP diverged after {self.n_iter_} iterations; S_ is the prior mean. More damping, clip=True or more samples help.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif not self.converged_:
+            warnings.warn(
+                f"AMP did not settle in {self.n_iter_} iterations: last change {self.trace_['change'][-1]:.3g}, tol {self.tol:g}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        self.S_ = np.asarray(S, dtype=np.float64)
+        self.predicted_mse_ = error
+        self.noise_ = self.trace_["noise"][-1] if self.trace_ else float("inf")
+
+
+class _Messages:
+    """omega and g of every sequence, kept beside its chunk of tokens."""
+
+    def __init__(self, chunks: Chunks, summary: np.ndarray) -> None:
+        self.chunks = chunks
+        self.n, tokens, self.d = chunks.source.shape
+        p = tokens * (tokens + 1) // 2
+        parts = range(chunks.count)
+        self.summary = [chunks.put(summary, i, np.float64) for i in parts]
+        self.weights = [chunks.weights(i) for i in parts]
+        zeros = np.zeros((self.n, p))
+        self.omega = [chunks.put(zeros, i, np.float64) for i in parts]
+        self.g = [chunks.put(zeros, i, np.float64) for i in parts]
+
+    def sweep(
+        self, S: Any, error: float, V: float, damping: float, channel: Channel, precision: str
+    ) -> tuple[Any, float]:
+        """Update all messages; A^T g and the mean of |g|^2."""
+        import jax.numpy as jnp
+
+        from attnlab.aim.sensing import sweep
+
+        total, squares = jnp.zeros((self.d, self.d)), []
+        for i in range(self.chunks.count):
+            self.omega[i], self.g[i], total, square = sweep(
+                self.chunks.tokens(i),
+                self.weights[i],
+                self.summary[i],
+                self.omega[i],
+                self.g[i],
+                total,
+                S,
+                jnp.asarray(error),
+                jnp.asarray(V),
+                jnp.asarray(damping),
+                channel=channel,
+                precision=precision,
+            )
+            squares.append(square)
+        return total, float(sum(float(s) for s in squares)) / self.n
