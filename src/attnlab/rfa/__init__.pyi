@@ -1,3 +1,16 @@
 from . import figures as figures
 from . import theory as theory
+from .bias import moment_bias as moment_bias
+from .features import AttentionFeatures as AttentionFeatures
+from .features import MLPFeatures as MLPFeatures
+from .features import PatchFeatures as PatchFeatures
+from .kernels import kernel as kernel
+from .learners.attention import RandomFeatureAttention as RandomFeatureAttention
+from .learners.kernel_ridge import AttentionKernelRidge as AttentionKernelRidge
+from .learners.stack import RFAStack as RFAStack
+from .learners.units import PatchRandomFeatures as PatchRandomFeatures
+from .learners.units import RandomFeatureMLP as RandomFeatureMLP
+from .sets import query_set as query_set
+from .solvers.path import RidgePath as RidgePath
+from .solvers.path import ridge_path as ridge_path
 from .task import Task as Task

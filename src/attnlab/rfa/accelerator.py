@@ -1,0 +1,82 @@
+"""The dense work on an accelerator: the verbs of :class:`attnlab.rfa.backend.Backend` as compiled JAX functions."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from attnlab.rfa.backend import solve_shifted
+from attnlab.rfa.features import FeatureMap
+
+
+@functools.partial(jax.jit, static_argnames=("feature_map", "precision"))
+def _features(feature_map: Any, tokens: Array, weights: Array, precision: str) -> Array:
+    with jax.default_matmul_precision(precision):
+        phi: Array = feature_map.apply(jnp, tokens, weights)
+    return phi
+
+
+@functools.partial(jax.jit, static_argnames="precision", donate_argnums=0)
+def _add_gram(G: Array, A: Array, precision: str) -> Array:
+    return G + jnp.matmul(A, A.T, precision=precision)
+
+
+@functools.partial(jax.jit, static_argnames="precision", donate_argnums=0)
+def _add_product(C: Array, A: Array, B: Array, precision: str) -> Array:
+    return C + jnp.matmul(A, B, precision=precision)
+
+
+@jax.jit
+def _cholesky_solve(G: Array, shift: Array, Y: Array) -> Array:
+    A = G.astype(jnp.float64).at[jnp.diag_indices(len(G))].add(shift)
+    factor = jax.lax.linalg.cholesky(A, symmetrize_input=False)
+    return jnp.asarray(jax.scipy.linalg.cho_solve((factor, True), Y))
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """JAX arrays on one device; ``precision`` of matrix products is ``highest`` (fp32) or ``tensorfloat32``."""
+
+    device: Any
+    precision: str = "highest"
+
+    @classmethod
+    def first(cls, platform: str, precision: str = "highest") -> Accelerator:
+        """The first device of a platform; its absence is an error that says so."""
+        try:
+            return cls(jax.devices(platform)[0], precision)
+        except RuntimeError as absent:
+            raise ValueError(f"device={platform!r} needs a device that JAX can see; none was found") from absent
+
+    def put(self, tokens: Any) -> Array:
+        """An array in device memory, float32."""
+        return jax.device_put(jnp.asarray(tokens, dtype=jnp.float32), self.device)
+
+    def features(self, feature_map: FeatureMap, tokens: Array, index: int) -> Array:
+        """Features of one block; the weights are drawn on the host, the same numbers as on the CPU."""
+        return _features(feature_map, tokens, self.put(feature_map.block(index)), self.precision)
+
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        """A device array of zeros."""
+        return jnp.zeros(shape, dtype=jnp.float32, device=self.device)
+
+    def add_gram(self, G: Array, A: Array) -> Array:
+        """Rank-k update; the accumulator's memory is reused."""
+        return _add_gram(G, A, self.precision)
+
+    def add_product(self, C: Array, A: Array, B: Any) -> Array:
+        """General product; the accumulator's memory is reused."""
+        return _add_product(C, A, self.put(B), self.precision)
+
+    def solve(self, G: Array, shift: float, Y: np.ndarray) -> np.ndarray:
+        """Cholesky in float64 on the device; a numerically singular matrix is pseudo-inverted on the host."""
+        with jax.enable_x64(True):
+            right = jax.device_put(np.asarray(Y, dtype=np.float64), self.device)
+            solution = np.asarray(_cholesky_solve(G, jnp.float64(shift), right))
+        return solution if np.isfinite(solution).all() else solve_shifted(np.asarray(G), shift, Y)

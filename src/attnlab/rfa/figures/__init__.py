@@ -1,0 +1,1 @@
+"""The experiments E1-E9 and their claims."""

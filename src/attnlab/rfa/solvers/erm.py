@@ -1,0 +1,147 @@
+r"""Empirical risk minimisation in a feature space given by its Gram matrix, for any smooth convex loss.
+
+.. math:: \min_f \tfrac1n \sum_j \ell(f_j, y_j) + \lambda \|\theta\|^2, \qquad f = K\alpha,\ \|\theta\|^2 = \alpha^T K \alpha
+
+by Newton's method (iteratively reweighted least squares); and over the ball :math:`\|\theta\| \le R`, whose minimiser is
+that of the penalised problem at the multiplier lambda where the norm is R.
+
+========  ==========================================
+symbol    meaning
+========  ==========================================
+K         Gram matrix (n, n)
+ell       loss of prediction f at target y
+R         norm bound
+========  ==========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from scipy import linalg, special
+
+from attnlab.common.solution import Solution
+from attnlab.rfa.backend import solve_shifted
+
+TOLERANCE = 1e-9
+MAX_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A convex loss: value, first and second derivative in the prediction, elementwise."""
+
+    value: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    slope: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    curvature: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def _huber_value(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.asarray(special.huber(1.0, f - y))
+
+
+LOSSES: Mapping[str, Loss] = MappingProxyType(
+    {
+        "squared": Loss(
+            lambda f, y: (f - y) ** 2,
+            lambda f, y: 2 * (f - y),
+            lambda f, y: np.full_like(f, 2.0),
+        ),
+        "logistic": Loss(
+            lambda f, y: np.logaddexp(0, -y * f),
+            lambda f, y: -y * special.expit(-y * f),
+            lambda f, y: special.expit(f) * special.expit(-f),
+        ),
+        "huber": Loss(
+            _huber_value,
+            lambda f, y: np.clip(f - y, -1, 1),
+            # A small floor keeps Newton's system regular where every residual is in the linear part.
+            lambda f, y: np.where(np.abs(f - y) <= 1, 1.0, 1e-3),
+        ),
+    }
+)
+
+
+def penalised(K: np.ndarray, y: np.ndarray, ridge: float, loss: str) -> Solution[np.ndarray]:
+    """alpha of the penalised problem for one output; K is symmetric, float64."""
+    if loss == "squared":
+        return Solution(solve_shifted(K, len(y) * ridge, y[:, None])[:, 0], True, 1, 0.0)
+    chosen, n = LOSSES[loss], len(y)
+
+    def objective(alpha: np.ndarray, f: np.ndarray) -> float:
+        return float(np.mean(chosen.value(f, y)) + ridge * alpha @ f)
+
+    alpha = f = np.zeros(n)
+    before = objective(alpha, f)
+    change = np.inf
+    for step in range(1, MAX_STEPS + 1):
+        target = _newton_target(K, chosen.slope(f, y), chosen.curvature(f, y), f, 2 * n * ridge)
+        alpha, f, now = _backtrack(objective, K, alpha, f, target - alpha, before)
+        change, before = before - now, now
+        if change <= TOLERANCE * max(abs(now), TOLERANCE):
+            return Solution(alpha, True, step, change)
+    return Solution(alpha, False, MAX_STEPS, change)
+
+
+def _newton_target(
+    K: np.ndarray, slope: np.ndarray, curvature: np.ndarray, f: np.ndarray, shift: float
+) -> np.ndarray:
+    """Minimiser of the quadratic model: (D K + shift I) alpha = D f - slope, in its symmetric form."""
+    root = np.sqrt(curvature)
+    B = root[:, None] * K * root
+    B.flat[:: len(B) + 1] += shift
+    right = (curvature * f - slope) / root
+    factor = linalg.cho_factor(B, lower=True, check_finite=False)
+    return np.asarray(root * linalg.cho_solve(factor, right, check_finite=False))
+
+
+def _backtrack(
+    objective: Callable[[np.ndarray, np.ndarray], float],
+    K: np.ndarray,
+    alpha: np.ndarray,
+    f: np.ndarray,
+    direction: np.ndarray,
+    before: float,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Halve the step until the objective does not grow."""
+    along = K @ direction
+    size = 1.0
+    while size > 1e-8:
+        value = objective(alpha + size * direction, f + size * along)
+        if value <= before:
+            return alpha + size * direction, f + size * along, value
+        size /= 2
+    return alpha, f, before
+
+
+def on_ball(K: np.ndarray, y: np.ndarray, radius: float, loss: str) -> Solution[np.ndarray]:
+    """alpha of the constrained problem |theta| <= radius, by bisection on the logarithm of the multiplier.
+
+    The norm decreases in the multiplier; if the nearly unpenalised solution lies inside the ball it is the answer.
+    """
+
+    def solve(log_ridge: float) -> tuple[Solution[np.ndarray], float]:
+        solution = penalised(K, y, float(np.exp(log_ridge)), loss)
+        return solution, float(np.sqrt(max(solution.value @ (K @ solution.value), 0.0)))
+
+    low, high = np.log(1e-12), np.log(1e-12)
+    best, norm = solve(low)
+    if norm <= radius:
+        return best
+    while norm > radius:
+        low, high = high, high + np.log(100.0)
+        best, norm = solve(high)
+    steps = 0
+    while radius - norm > 1e-6 * radius and steps < MAX_STEPS:
+        middle, steps = (low + high) / 2, steps + 1
+        trial, trial_norm = solve(middle)
+        if trial_norm > radius:
+            low = middle
+        else:
+            high, best, norm = middle, trial, trial_norm
+        if high - low < 1e-12:
+            break
+    return Solution(best.value, best.converged and steps < MAX_STEPS, steps, (radius - norm) / radius)

@@ -1,0 +1,93 @@
+r"""Ridge regression on features that arrive block by block.
+
+.. math:: \min_\theta \tfrac1n \|y - \Phi\theta\|^2 + \lambda\|\theta\|^2
+          \quad\Longleftrightarrow\quad \theta = \Phi^T\alpha, \ (\Phi\Phi^T + n\lambda I)\,\alpha = y
+
+========  ==============================================================
+symbol    meaning
+========  ==============================================================
+Phi       features (n, P), seen only as blocks of columns
+G         Gram matrix Phi Phi^T (n, n)
+lam       ridge;  n lam is the shift of the Gram matrix
+========  ==============================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from attnlab.rfa.backend import Backend, Features
+
+Blocks = Iterable[Any]
+
+
+def gram(features: Blocks, n: int, device: Backend) -> Any:
+    """Phi Phi^T (lower triangle), accumulated over blocks: memory O(n^2 + n block)."""
+    G = device.zeros((n, n))
+    for block in features:
+        G = device.add_gram(G, block)
+    return G
+
+
+def cross_gram(test: Blocks, train: Blocks, shape: tuple[int, int], device: Backend) -> Any:
+    """Phi_test Phi_train^T, accumulated over blocks."""
+    C = device.zeros(shape)
+    for left, right in zip(test, train, strict=True):
+        C = device.add_product(C, left, right.T)
+    return C
+
+
+def pull_back(features: Blocks, alpha: np.ndarray) -> np.ndarray:
+    """theta = Phi^T alpha, in feature order, float64."""
+    return np.concatenate([np.asarray(block.T @ alpha.astype(block.dtype), dtype=np.float64) for block in features])
+
+
+def apply(features: Features, theta: np.ndarray) -> np.ndarray:
+    """Phi theta: predictions, float64."""
+    device, start = features.backend, 0
+    f = device.zeros((features.shape[0], theta.shape[1]))
+    for block in features:
+        f = device.add_product(f, block, theta[start : start + block.shape[1]])
+        start += block.shape[1]
+    return np.asarray(f, dtype=np.float64)
+
+
+def dual(features: Features, Y: np.ndarray, ridge: float, *, keep: bool) -> np.ndarray:
+    """theta from the n x n system. With ``keep`` the features stay in memory, otherwise they are computed twice."""
+    n, device = len(Y), features.backend
+    blocks: Blocks = list(features) if keep else features
+    alpha = device.solve(gram(blocks, n, device), n * ridge, Y)
+    return pull_back(blocks, alpha)
+
+
+def primal(features: Features, Y: np.ndarray, ridge: float) -> np.ndarray:
+    """theta from the P x P system, for fewer features than examples."""
+    n, device = len(Y), features.backend
+    Phi = np.concatenate([np.asarray(block) for block in features], axis=1)
+    A = device.zeros((Phi.shape[1], Phi.shape[1]))
+    return device.solve(device.add_gram(A, device.put(Phi.T)), n * ridge, Phi.T.astype(np.float64) @ Y)
+
+
+def nested_solve(G: np.ndarray, Y: np.ndarray, sizes: Sequence[int], shifts: Sequence[float]) -> list[np.ndarray]:
+    """Solve the leading blocks G[:n, :n] + shift I for several n.
+
+    A Cholesky factor's leading block is the factor of the leading block, so equal shifts need one factorisation.
+    """
+    if len(set(shifts)) > 1:
+        return [_factor_solve(_factor(G[:n, :n], s), Y[:n]) for n, s in zip(sizes, shifts, strict=True)]
+    L = _factor(G[: max(sizes), : max(sizes)], shifts[0])
+    return [_factor_solve(L[:n, :n], Y[:n]) for n in sizes]
+
+
+def _factor(G: np.ndarray, shift: float) -> np.ndarray:
+    A = np.array(G, dtype=np.float64, order="F")
+    A.flat[:: len(A) + 1] += shift
+    return np.asarray(linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False))
+
+
+def _factor_solve(L: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    return np.asarray(linalg.cho_solve((L, True), Y, check_finite=False))

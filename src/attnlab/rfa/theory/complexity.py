@@ -1,0 +1,188 @@
+r"""How complex a target is for each model: the smallest E|v(W)|^2 of infinitely many heads that represent it.
+
+==========  =========================================================================================
+symbol      meaning
+==========  =========================================================================================
+f_rs        symmetrised coefficient tensor of degree r in the query and s in a key
+beta_rs     price of |f_rs|_F^2 for attention, beta'_rs for a random-feature MLP
+C_k         price in the paper's theorem, k^4.5 4^k
+lam_ab      eigenvalue of the pair kernel on harmonics of degree a (query) and b (key)
+B           complexity: sample complexity is B / eps^2 up to logarithms
+==========  =========================================================================================
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from scipy import optimize, special
+
+from attnlab.common.validation import integer, one_of, real
+from attnlab.rfa.series import relu_coefficients
+from attnlab.rfa.task import Task
+from attnlab.rfa.theory.spectrum import mode_eigenvalue
+
+TERMS = 400
+MODELS = ("rfa", "brfa", "rfmlp")
+
+
+def beta(r: int, s: int) -> float:
+    r"""Price of a term :math:`\langle x_0^{\otimes r} \otimes x_i^{\otimes s}, f_{rs}\rangle` in attention: B <= beta_rs |f_rs|_F^2.
+
+    .. math:: 1/\beta_{rs} = \sum_k c_k^2\, 4^{-k} \binom{k}{r}\binom{k+1}{s}
+
+    Source: derived here, for tokens on the unit sphere.  Status: bound, tight as d grows.
+
+    >>> round(beta(0, 2), 2)
+    12.87
+    """
+    r, s = integer("r", r, low=0), integer("s", s, low=0)
+    k = np.arange(TERMS)
+    terms = relu_coefficients(TERMS - 1) * 4.0**-k * special.comb(k, r) * special.comb(k + 1, s)
+    return float(1 / terms.sum())
+
+
+def beta_mlp(r: int, s: int, n_keys: int) -> float:
+    r"""The same price for a random-feature MLP on the concatenated tokens; B <= beta'_rs |f_rs|^2 / N (without 1/N if s = 0).
+
+    .. math:: 1/\beta'_{rs} = \sum_{k \ge r+s} c_k^2\, (N+2)^{-k}\, \frac{k!}{r!\,s!\,(k-r-s)!}
+
+    Source: derived here, for tokens on the unit sphere.  Status: bound, tight as d grows.
+
+    >>> round(beta_mlp(0, 1, n_keys=16), 2)
+    69.54
+    """
+    r, s, n_keys = integer("r", r, low=0), integer("s", s, low=0), integer("n_keys", n_keys, low=1)
+    k = np.arange(TERMS)
+    multinomial = special.comb(k, r + s) * special.comb(r + s, s)
+    return float(1 / np.sum(relu_coefficients(TERMS - 1) * (n_keys + 2.0) ** -k * multinomial))
+
+
+def paper_coefficient(k: int, model: str = "rfa") -> float:
+    r"""The price C_k of the paper's theorems: :math:`k^{4.5} 4^k \vee 1` for RFA, :math:`(2k+2)!!\,4^k` for BRFA.
+
+    Source: arXiv:2307.11353, theorems on RFA and biased RFA (as far as known to us).  Status: bound, up to a constant.
+
+    >>> [round(paper_coefficient(k)) for k in range(4)]
+    [1, 4, 362, 8979]
+    """
+    k = integer("k", k, low=0)
+    if one_of("model", model, ("rfa", "brfa")) == "brfa":
+        return float(special.factorial2(2 * k + 2) * 4.0**k)
+    return float(max(k**4.5 * 4.0**k, 1.0))
+
+
+def tensors(task: Task) -> dict[tuple[int, int], float]:
+    """Frobenius norms of the symmetrised coefficient tensors, by degrees (r, s)."""
+    if task.family is None or task.family.tensors is None:
+        raise ValueError(f"target {task.target!r} is not an average of a known polynomial of the query and one key")
+    return task.family.tensors(task)
+
+
+def complexity(task: Task, model: str = "rfa", *, form: str = "closed") -> float:
+    r"""B(f*) from the coefficient tensors of the target.
+
+    ``form="closed"``: :math:`(\sum_{rs} \sqrt{\beta_{rs}}\,\|f_{rs}\|)^2`, for ``rfa`` and ``rfmlp``.
+    ``form="paper"``: :math:`\sum_k C_k \sum_{\max(r,s)=k} \|f_{rs}\|^2` for ``rfa``; for ``brfa``
+    :math:`C_q^2` for correlation targets :math:`\langle x_0, x_i\rangle^q G` with :math:`\|G\| = 1`.
+
+    Source: closed form derived here; paper's form arXiv:2307.11353, Theorem 1.  Status: bound.
+
+    >>> round(complexity(Task(target="corr_power", q=1, d=64)), 1)
+    347.8
+    """
+    one_of("model", model, MODELS)
+    if one_of("form", form, ("closed", "paper")) == "paper":
+        return _paper_complexity(task, model)
+    if model == "brfa":
+        raise ValueError("BRFA has no closed form; use form='paper' or complexity_approx(task, 'brfa', eps)")
+    roots = 0.0
+    for (r, s), norm in tensors(task).items():
+        price = beta(r, s) if model == "rfa" else beta_mlp(r, s, task.n_keys) / (task.n_keys if s else 1)
+        roots += np.sqrt(price) * norm
+    return float(roots**2)
+
+
+def _paper_complexity(task: Task, model: str) -> float:
+    if model == "rfa":
+        return float(sum(paper_coefficient(max(rs)) * norm**2 for rs, norm in tensors(task).items()))
+    powers = {"corr_power": task.q, "correlation": task.p}
+    if model == "rfmlp" or task.target not in powers:
+        raise ValueError(f"the paper's form is for rfa, and for brfa on {sorted(powers)}; got {model!r} on {task.target!r}")
+    return paper_coefficient(powers[str(task.target)], "brfa") ** 2
+
+
+def complexity_exact(task: Task, model: str = "rfa") -> float:
+    r"""B(f*) on the sphere: the squared norm of f* in the kernel's Hilbert space.
+
+    .. math:: B = \sum_{ab} \|F_{ab}\|^2 / \lambda_{ab}
+
+    Source: derived here.  Status: exact for tokens uniform on the sphere (``rfa``, ``rfmlp``).
+
+    >>> round(complexity_exact(Task(target="key_power", p=2)), 1)
+    11.9
+    """
+    one_of("model", model, ("rfa", "rfmlp"))
+    energy, eigenvalue = modes(task, model)
+    return float(np.sum(energy / eigenvalue))
+
+
+def modes(task: Task, model: str) -> tuple[np.ndarray, np.ndarray]:
+    """Energies of f* (not F) and eigenvalues of the full model, one per pair of degrees."""
+    modes = [(ab, e) for ab, e in task.energies.items() if e > 0]
+    energy = np.array([e / (task.n_keys if b else 1) for (_, b), e in modes])
+    eigenvalue = np.array([mode_eigenvalue(a, b, task.d, task.n_keys, model) for (a, b), _ in modes])
+    return energy, eigenvalue
+
+
+def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> float:
+    r"""The smallest squared norm of a function within relative squared error eps of the target, in L2.
+
+    For ``rfa`` and ``rfmlp`` each harmonic is shrunk by :math:`\lambda_{ab}/(\lambda_{ab}+\kappa)`. For ``brfa`` the target
+    must be ``correlation``, :math:`t^p` with :math:`t = \langle x_0, x_i\rangle`, and the class is the dimension-free one,
+    :math:`F(t) = \sum_k b_k \mu_k(t)` at the price :math:`\sum_k k!\,4^k b_k^2` (see :mod:`attnlab.rfa.theory.brfa`).
+
+    Source: derived here.  Status: exact for the class named.
+    """
+    eps = real("eps", eps, low=0, high=1, open_low=True, open_high=True)
+    if one_of("model", model, MODELS) == "brfa":
+        from attnlab.rfa.theory.brfa import dimension_free_cost
+
+        if task.target != "correlation":
+            raise ValueError(f"the dimension-free class holds functions of <x_0, x_i>: target 'correlation', got {task.target!r}")
+        return dimension_free_cost(lambda t: t**task.p, task.d, eps).value
+    energy, eigenvalue = modes(task, model)
+
+    def excess(log_kappa: float) -> float:
+        shrunk = np.exp(log_kappa) / (eigenvalue + np.exp(log_kappa))
+        return float(np.sum(energy * shrunk**2) - eps * np.sum(energy))
+
+    span = np.log(eigenvalue.min()) - 40, np.log(eigenvalue.max()) + 40
+    kappa = np.exp(optimize.brentq(excess, *span, xtol=1e-12))
+    return float(np.sum(energy * (eigenvalue / (eigenvalue + kappa)) ** 2 / eigenvalue))
+
+
+def complexity_sampled(K: np.ndarray, y: np.ndarray, ridge: float) -> float:
+    r"""Norm of the ridge fit to a dense noiseless sample: :math:`y^T (K+n\lambda)^{-1} K (K+n\lambda)^{-1} y`, for any kernel and target.
+
+    Source: standard.  Status: lower estimate of B that grows to it as n grows and the ridge falls.
+    """
+    alpha = np.linalg.solve(K + len(y) * ridge * np.eye(len(y)), y)
+    return float(alpha @ K @ alpha)
+
+
+@functools.cache
+def witness_degree(r: int, s: int) -> tuple[int, float]:
+    r"""The degree k in W at which :math:`3^k\beta^{(k)}_{rs}` is least, and :math:`\beta^{(k)}_{rs} = 4^k / (c_k^2 \binom kr \binom{k+1}s)`.
+
+    Source: derived here.  Status: exact.
+
+    >>> witness_degree(0, 2)
+    (1, 16.0)
+    """
+    k = np.arange(60)
+    weight = relu_coefficients(59) * 4.0**-k * special.comb(k, r) * special.comb(k + 1, s)
+    with np.errstate(divide="ignore"):
+        best = int(np.argmin(3.0**k / weight))
+    return best, float(1 / weight[best])
