@@ -6,6 +6,7 @@ drawn again and again; duplicates carry no new evidence and are dropped before r
 
 from __future__ import annotations
 
+from math import comb
 from typing import NamedTuple
 
 import jax
@@ -101,21 +102,23 @@ class Rows(NamedTuple):
         return Rows(self.Q[index], self.K[index], self.Y[index])
 
 
-def rows_of(X: np.ndarray, y: np.ndarray, *, unique: bool = True) -> Rows:
-    """All rows of a set of examples, without the duplicates of a small cube.
+def rows_of(X: np.ndarray, y: np.ndarray) -> Rows:
+    """All rows of a set of examples; copies of a row on a small cube become one, with the mean of their labels.
 
     The order of the keys does not matter to the output, so two rows are the same when their query and their *set* of
-    keys are. With noisy labels the first copy would throw evidence away: there pass ``unique=False``.
+    keys are.
     """
     n, k, d = X.shape
     rows = Rows(X.reshape(n * k, d), np.repeat(X, k, axis=0), y.reshape(n * k, -1))
-    if not unique or k * d > _CUBE_BITS or not np.isin(X, (-1.0, 1.0)).all():
+    if k * d > _CUBE_BITS or not np.isin(X, (-1.0, 1.0)).all():
         return rows
-    codes = np.packbits(X > 0, axis=-1)
-    words = codes.astype(np.int64) @ (256 ** np.arange(codes.shape[-1], dtype=np.int64))
-    keys = np.repeat(np.sort(words, axis=1), k, axis=0)
-    _, first = np.unique(np.column_stack([words.reshape(-1, 1), keys]), axis=0, return_index=True)
-    return rows.take(np.sort(first))
+    words = (X > 0) @ (2 ** np.arange(d, dtype=np.int64))
+    codes = np.column_stack([words.reshape(-1), np.repeat(np.sort(words, axis=1), k, axis=0)])
+    _, first, copy_of, copies = np.unique(codes, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    labels = np.zeros((len(first), rows.Y.shape[1]))
+    np.add.at(labels, copy_of.reshape(-1), rows.Y)
+    order = np.argsort(first)
+    return Rows(rows.Q[first[order]], rows.K[first[order]], (labels / copies[:, None])[order])
 
 
 def distinct_rows(tokens: int, d: int) -> int:
@@ -124,7 +127,5 @@ def distinct_rows(tokens: int, d: int) -> int:
     >>> distinct_rows(tokens=2, d=1)
     4
     """
-    from math import comb
-
     corners = 2**d
     return corners * comb(corners + tokens - 2, tokens - 1)

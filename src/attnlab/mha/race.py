@@ -66,6 +66,7 @@ def race(
     rng: np.random.Generator,
     max_starts: int = 12,
     basis: np.ndarray | None = None,
+    free: bool = True,
     budget: Budget | None = None,
 ) -> Fit:
     """The best long fit over the starts.
@@ -75,22 +76,25 @@ def race(
 
     Parameters
     ----------
-    basis : with it the short fits move in this span only; the long ones are always free.
+    starts : asked for one by one, so that costly ones at the end are made only when the first did not settle the race.
+    basis : with it the short fits move in this span only.
+    free : whether the long fits leave the span.
     """
     budget = budget or Budget()
-    entries = list(islice(starts, max_starts))
-    m, d, _ = entries[0].shape
     k = rows.K.shape[1]
-    short, long = _subset(rows, short_rows(m, d, k), rng), _subset(rows, long_rows(m, d, k), rng)
+    long_basis = None if free else basis
     fits: list[Fit] = []
     finals: list[Fit] = []
-    for number, start in enumerate(entries):
-        if number and budget.spent:
+    for number, start in enumerate(islice(starts, max_starts)):
+        if number == 0:
+            m, d, _ = start.shape
+            short, long = _subset(rows, short_rows(m, d, k), rng), _subset(rows, long_rows(m, d, k), rng)
+        elif budget.spent:
             break
         fit = levenberg_marquardt(short, start, max_steps=SHORT_STEPS, basis=basis, deadline=budget.deadline)
         budget.tell(f"  start {number + 1}: error {fit.nmse:.1e} after {fit.n_steps} steps")
         if fit.nmse < PROMISING:
-            finals.append(_long_fit(long, fit, budget))
+            finals.append(_long_fit(long, fit, long_basis, budget))
             if finals[-1].nmse < EXACT:
                 return finals[-1]
         else:
@@ -98,7 +102,7 @@ def race(
     for fit in sorted(fits, key=lambda f: f.nmse)[:_FINALISTS]:
         if finals and budget.spent:
             break
-        finals.append(_long_fit(long, fit, budget))
+        finals.append(_long_fit(long, fit, long_basis, budget))
         if finals[-1].nmse < EXACT:
             break
     return min(finals, key=lambda f: f.nmse)
@@ -110,7 +114,9 @@ def _subset(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
     return rows.take(np.sort(rng.choice(len(rows), size, replace=False)))
 
 
-def _long_fit(rows: Rows, fit: Fit, budget: Budget) -> Fit:
-    final = levenberg_marquardt(rows, fit.theta, max_steps=LONG_STEPS, progress=1e-4, deadline=budget.deadline)
+def _long_fit(rows: Rows, fit: Fit, basis: np.ndarray | None, budget: Budget) -> Fit:
+    final = levenberg_marquardt(
+        rows, fit.theta, max_steps=LONG_STEPS, basis=basis, progress=1e-4, deadline=budget.deadline
+    )
     budget.tell(f"  long fit: error {final.nmse:.1e} after {final.n_steps} steps")
     return final

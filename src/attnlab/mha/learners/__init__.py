@@ -1,0 +1,1 @@
+"""What is fitted to examples of a multi-head attention layer."""

@@ -1,0 +1,204 @@
+"""The paper's algorithm as a learner, every phase open to inspection."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from attnlab.common.arrays import ArrayLike
+from attnlab.common.seeds import Seed, generator
+from attnlab.common.validation import integer, one_of, positive
+from attnlab.mha.certificate import Certificate
+from attnlab.mha.layer import Rows, rows_of
+from attnlab.mha.learners.base import (
+    LayerRegressor,
+    certify_layer,
+    check_enough,
+    check_examples,
+    split_examples,
+)
+from attnlab.mha.learners.selection import HeadSearch
+from attnlab.mha.levenberg_marquardt import Fit
+from attnlab.mha.race import Budget
+from attnlab.mha.sculpting.agreement import REACH, ROW_LIMIT, rows_needed
+from attnlab.mha.sculpting.axes import Span, heads_by_gap, long_axes, span_of_chords
+from attnlab.mha.sculpting.net import search_net
+from attnlab.mha.sculpting.phases import Sculpture, Step, sculpt
+from attnlab.mha.sculpting.program import longest_chords, polytope
+
+BODIES = ("kl", "linear")
+
+
+class SculptingLearner(LayerRegressor):
+    r"""Recover a layer by sculpting a convex body around its attention matrices (arXiv:2402.04084).
+
+    Crude sum of projections, rows on which all heads agree, the convex body these rows cut out, its point of smallest norm,
+    a refined sum and a new body, the body's long axes (the affine hull of the heads), a net of the hull with regression for
+    W, and a last refinement by Levenberg-Marquardt. Up to the net no step is non-convex in Theta and none needs a restart.
+
+    Parameters
+    ----------
+    n_heads : number of heads; None selects it on validation examples.
+    max_heads : largest number tried when selecting.
+    body : where the long axes are read: ``kl``, the Hessian of the divergence, or ``linear``, chords by linear programs.
+    reach, row_limit : which rows enter the body (see ``sculpting.agreement``).
+    again : how often sum and body are refined.
+    refine : False stops after the net: ``theta_`` then lies in the span (or near it), for studying the hull alone.
+    tokens_law : ``boolean`` refuses tokens other than signs; ``auto`` looks.
+    validation_fraction, certificate_fraction : shares of the examples kept from the fit.
+    label_bound : a bound on the absolute labels for the certificate; None takes the fitted layer's own.
+    delta : probability that a statement of the certificate is wrong.
+    max_seconds, max_examples : budgets.
+    verbose : print progress.
+
+    Attributes
+    ----------
+    theta_, w_ : the layer; ``n_heads_`` their number.
+    steps_ : one :class:`Step` for each phase, in order.
+    span_ : orthonormal basis of the found span, ``(m, d, d)``, before any non-convex step.
+    w_sum_ : the refined sum of projections.
+    gap_heads_ : number of heads that the gap in the body's axes suggests.
+    certificate_ : statements from untouched examples.
+    log_ : errors for each number of heads tried.
+
+    Examples
+    --------
+    >>> from attnlab.mha import Task
+    >>> X, y = Task(d=4, k=2, n_heads=1, rho=2.0).sample(400)
+    >>> learner = SculptingLearner(n_heads=1, random_state=0).fit(X, y)
+    >>> [step.name for step in learner.steps_][:3]
+    ['crude sum', 'agreeing rows', 'body and point of smallest norm']
+    """
+
+    steps_: list[Step]
+    certificate_: Certificate | None
+
+    def __init__(
+        self,
+        n_heads: int | None = None,
+        *,
+        max_heads: int = 4,
+        body: str = "kl",
+        reach: float = REACH,
+        row_limit: int = ROW_LIMIT,
+        again: int = 1,
+        refine: bool = True,
+        tokens_law: str = "auto",
+        validation_fraction: float = 0.1,
+        certificate_fraction: float = 0.1,
+        label_bound: float | None = None,
+        delta: float = 0.05,
+        max_seconds: float | None = None,
+        max_examples: int | None = None,
+        verbose: bool | int = False,
+        random_state: Seed = None,
+    ) -> None:
+        self.n_heads = n_heads
+        self.max_heads = max_heads
+        self.body = body
+        self.reach = reach
+        self.row_limit = row_limit
+        self.again = again
+        self.refine = refine
+        self.tokens_law = tokens_law
+        self.validation_fraction = validation_fraction
+        self.certificate_fraction = certificate_fraction
+        self.label_bound = label_bound
+        self.delta = delta
+        self.max_seconds = max_seconds
+        self.max_examples = max_examples
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> SculptingLearner:
+        """Run all phases."""
+        tokens, outputs, law = check_examples(X, y, self.tokens_law)
+        candidates = self._checked()
+        budget = Budget.of(self.max_seconds, self.verbose)
+        rng = generator(self.random_state)
+        tokens, outputs = tokens[: self.max_examples], outputs[: self.max_examples]
+        split = split_examples(len(tokens), self.validation_fraction, self.certificate_fraction, rng)
+        n, k, d = tokens.shape
+        check_enough(len(split.train), candidates[0], d, k, outputs.shape[-1])
+        rows = rows_of(tokens[split.train], outputs[split.train])
+        if len(rows) < rows_needed(k, d):
+            raise ValueError(
+                f"sculpting needs at least {rows_needed(k, d)} different rows for d={d}, k={k}, got {len(rows)}; "
+                "AttentionLearner works with fewer"
+            )
+        sculpture = sculpt(
+            tokens[split.train],
+            outputs[split.train],
+            rows,
+            reach=self.reach,
+            row_limit=self.row_limit,
+            again=self.again,
+            budget=budget,
+        )
+        for step in sculpture.steps:
+            budget.tell(f"{step.name}: {step.summary}")
+        self.steps_ = list(sculpture.steps)
+        self.w_sum_ = sculpture.agreement.w_sum
+        self.gap_heads_ = heads_by_gap(self.steps_[-1].arrays["curvatures"], self.max_heads)
+        search = HeadSearch(tokens[split.validation], outputs[split.validation], rows, budget)
+        spans: dict[int, Span] = {}
+        best = search.run(lambda m: self._fit_heads(m, rows, sculpture, spans, rng, budget), candidates)
+        self.theta_, self.w_, self.n_heads_ = best.theta, best.w, len(best.theta)
+        self.span_, self.curvatures_ = spans[self.n_heads_].basis, spans[self.n_heads_].curvatures
+        self.log_, self.n_tokens_ = search.log, k
+        held = split.certificate
+        self.certificate_ = certify_layer(
+            self.theta_, self.w_, tokens[held], outputs[held], law=law, delta=self.delta, label_bound=self.label_bound
+        )
+        return self
+
+    def _checked(self) -> list[int]:
+        """Validate the parameters; return the numbers of heads to try."""
+        one_of("body", self.body, BODIES)
+        positive("reach", self.reach)
+        integer("row_limit", self.row_limit, low=1)
+        integer("again", self.again, low=0)
+        if self.max_seconds is not None:
+            positive("max_seconds", self.max_seconds)
+        if self.max_examples is not None:
+            integer("max_examples", self.max_examples, low=2)
+        if self.n_heads is not None:
+            return [integer("n_heads", self.n_heads, low=1)]
+        return list(range(1, integer("max_heads", self.max_heads, low=1) + 1))
+
+    def _fit_heads(
+        self,
+        m: int,
+        rows: Rows,
+        sculpture: Sculpture,
+        spans: dict[int, Span],
+        rng: np.random.Generator,
+        budget: Budget,
+    ) -> Fit:
+        """Phases 5 and 6 for m heads."""
+        begun = time.monotonic()
+        spans[m] = self._span(m, sculpture, rng)
+        self.steps_.append(
+            Step("long axes", time.monotonic() - begun, {"n_heads": float(m), "gap": spans[m].gap}, {"basis": spans[m].basis})
+        )
+        begun = time.monotonic()
+        norm = float(np.linalg.norm(sculpture.point.theta))
+        fit = search_net(rows, spans[m].basis, norm, m, rng, budget, refine=self.refine)
+        summary = {"n_heads": float(m), "nmse": fit.nmse, "refinement_steps": float(fit.n_steps)}
+        self.steps_.append(Step("net, regression and refinement", time.monotonic() - begun, summary))
+        return fit
+
+    def _span(self, m: int, sculpture: Sculpture, rng: np.random.Generator) -> Span:
+        span = long_axes(sculpture.point, m)
+        if self.body == "kl" or m == 1:
+            return span
+        d = len(sculpture.point.theta)
+        chords = longest_chords(polytope(sculpture.agreement), m, tries=min(d * d, 12), rng=rng)
+        return span_of_chords(chords, m)
+
+    def transform_span(self, Theta: ArrayLike) -> np.ndarray:
+        """Coordinates of attention matrices in the found span."""
+        check_is_fitted(self, "span_")
+        return np.tensordot(np.asarray(Theta, dtype=float), self.span_, axes=([1, 2], [1, 2]))

@@ -1,0 +1,139 @@
+"""Phases 1 to 4 in order, each leaving a record: crude sum, agreeing rows, body, point of smallest norm, again."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from attnlab.mha.layer import Rows
+from attnlab.mha.race import Budget
+from attnlab.mha.sculpting.agreement import REACH, ROW_LIMIT, Agreement, find_agreement, refit_sum, sculpt_again
+from attnlab.mha.sculpting.body import Body, MinimumNorm, minimum_norm_point
+from attnlab.mha.sculpting.crude import crude_sum
+from attnlab.mha.varpro import row_patterns
+
+# The paper's tail rows: this share of the rows, those on which the point of smallest norm is surest.
+_TAIL = 0.01
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one phase did: seconds, numbers worth reading, and the arrays it produced."""
+
+    name: str
+    seconds: float
+    summary: dict[str, float] = field(default_factory=dict)
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sculpture:
+    """The finished body, its rows, its point of smallest norm and the record of how it came about."""
+
+    agreement: Agreement
+    body: Body
+    point: MinimumNorm
+    steps: tuple[Step, ...]
+
+
+def sculpt(
+    X: np.ndarray,
+    y: np.ndarray,
+    rows: Rows,
+    *,
+    reach: float = REACH,
+    row_limit: int = ROW_LIMIT,
+    again: int = 1,
+    budget: Budget | None = None,
+) -> Sculpture:
+    """Phases 1 to 4; nothing here depends on the number of heads.
+
+    Parameters
+    ----------
+    reach : rows up to this many scales enter the body, weighted by their agreement.
+    again : how often the sum is refined with the point of smallest norm and the body sculpted anew.
+    """
+    budget = budget or Budget()
+    steps: list[Step] = []
+    begun = time.monotonic()
+    w_sum = crude_sum(X, y)
+    steps.append(Step("crude sum", time.monotonic() - begun, {"norm": float(np.linalg.norm(w_sum))}, {"w_sum": w_sum}))
+    begun = time.monotonic()
+    agreement = find_agreement(rows, w_sum, deadline=budget.deadline)
+    steps.append(_agreement_step("agreeing rows", begun, agreement))
+    body, point = _body_of(agreement, reach, row_limit, steps)
+    for _ in range(again):
+        if budget.spent:
+            break
+        begun = time.monotonic()
+        refined = _refined_sum(body, point)
+        summary = {
+            "change": _relative(refined - agreement.w_sum, refined),
+            "tail_distance": _relative(tail_sum(rows, point.theta) - refined, refined),
+        }
+        steps.append(Step("refined sum", time.monotonic() - begun, summary, {"w_sum": refined}))
+        begun = time.monotonic()
+        agreement = sculpt_again(rows, refined, agreement, deadline=budget.deadline)
+        steps.append(_agreement_step("agreeing rows again", begun, agreement))
+        body, point = _body_of(agreement, reach, row_limit, steps)
+    return Sculpture(agreement, body, point, tuple(steps))
+
+
+def tail_sum(rows: Rows, theta: np.ndarray) -> np.ndarray:
+    """Sum of projections from the rows on which the point of smallest norm is surest (arXiv:2402.04084, phase 3).
+
+    There all heads look at one token, but at laptop sizes such rows are too rare to be sure enough: trimmed rows give a
+    sum ten times more exact, so this estimate is recorded and not used.
+    """
+    patterns = row_patterns(rows, theta[None])[:, 0]
+    sure = patterns.max(axis=1)
+    tail = sure >= np.quantile(sure, 1 - _TAIL)
+    return refit_sum(rows.take(tail), patterns[tail], np.ones(int(tail.sum())))
+
+
+def _refined_sum(body: Body, point: MinimumNorm) -> np.ndarray:
+    """On agreeing rows the pattern of any point of the hull is everyone's: regress y on the mean keys it gives."""
+    patterns = row_patterns(body.rows, point.theta[None])[:, 0]
+    from_point = refit_sum(body.rows, patterns, body.weights)
+    from_rows = refit_sum(body.rows, body.patterns, body.weights)
+    return (from_point + from_rows) / 2
+
+
+def _body_of(agreement: Agreement, reach: float, limit: int, steps: list[Step]) -> tuple[Body, MinimumNorm]:
+    begun = time.monotonic()
+    chosen = agreement.accepted(reach, limit)
+    weights = agreement.weights[chosen]
+    body = Body(agreement.rows.take(chosen), agreement.patterns[chosen], weights / weights.mean())
+    point = minimum_norm_point(body)
+    summary = {
+        "rows": float(len(chosen)),
+        "interior_rows": float(agreement.interior[chosen].sum()),
+        "divergence": point.divergence,
+        "norm": float(np.linalg.norm(point.theta)),
+        "newton_steps": float(point.n_steps),
+    }
+    arrays = {"theta": point.theta, "curvatures": np.linalg.eigvalsh(point.hessian)}
+    steps.append(Step("body and point of smallest norm", time.monotonic() - begun, summary, arrays))
+    return body, point
+
+
+def _agreement_step(name: str, begun: float, agreement: Agreement) -> Step:
+    history = agreement.history
+    summary = {
+        "scale": agreement.scale,
+        "rows": float(len(agreement.rows)),
+        "interior_rows": float(np.sum(agreement.interior & (agreement.residuals < agreement.scale))),
+        "rounds": float(len(history)),
+    }
+    arrays = {
+        "w_sum": agreement.w_sum,
+        "scales": np.array([round_["scale"] for round_ in history]),
+        "rows_in_play": np.array([round_["rows"] for round_ in history]),
+    }
+    return Step(name, time.monotonic() - begun, summary, arrays)
+
+
+def _relative(difference: np.ndarray, size: np.ndarray) -> float:
+    return float(np.linalg.norm(difference) / np.linalg.norm(size))
