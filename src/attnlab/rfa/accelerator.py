@@ -56,11 +56,13 @@ class Accelerator:
 
     def put(self, tokens: Any) -> Array:
         """An array in device memory, float32."""
-        return jax.device_put(jnp.asarray(tokens, dtype=jnp.float32), self.device)
+        result: Array = jax.device_put(jnp.asarray(tokens, dtype=jnp.float32), self.device)
+        return result
 
     def features(self, feature_map: FeatureMap, tokens: Array, index: int) -> Array:
         """Features of one block; the weights are drawn on the host, the same numbers as on the CPU."""
-        return _features(feature_map, tokens, self.put(feature_map.block(index)), self.precision)
+        result: Array = _features(feature_map, tokens, self.put(feature_map.block(index)), self.precision)
+        return result
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
         """A device array of zeros."""
@@ -68,11 +70,13 @@ class Accelerator:
 
     def add_gram(self, G: Array, A: Array) -> Array:
         """Rank-k update; the accumulator's memory is reused."""
-        return _add_gram(G, A, self.precision)
+        result: Array = _add_gram(G, A, self.precision)
+        return result
 
     def add_product(self, C: Array, A: Array, B: Any) -> Array:
         """General product; the accumulator's memory is reused."""
-        return _add_product(C, A, self.put(B), self.precision)
+        result: Array = _add_product(C, A, self.put(B), self.precision)
+        return result
 
     def solve(self, G: Array, shift: float, Y: np.ndarray) -> np.ndarray:
         """Cholesky in float64 on the device; a numerically singular matrix is pseudo-inverted on the host."""

@@ -34,7 +34,9 @@ def mean_matrix(bias: str | np.ndarray | None, d: int, scale: float = 1.0) -> np
 
 
 def moment_bias(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    r"""Estimate S in :math:`f_* \approx \tfrac1N\sum_i \langle x_0, S x_i\rangle\langle b, x_i\rangle`, scaled to :math:`\|S\|_F = \sqrt d`.
+    r"""Estimate S in :math:`f_* \approx \tfrac1N\sum_i \langle x_0, S x_i\rangle\langle b, x_i\rangle`.
+
+    S is scaled to the identity's norm, :math:`\|S\|_F = \sqrt d`.
 
     The centred moment :math:`T_{abc} = \mathbb{E}[y\, x_{0a} \sum_i (x_{ib} x_{ic} - C_{bc})]` is proportional to
     :math:`S_{ab} b_c + S_{ac} b_b`: b is the top eigenvector of :math:`\sum_{ab} T_{abc} T_{abc'}` and

@@ -10,9 +10,9 @@ block       BLOCK consecutive heads; block b is drawn from its own counter, so t
             first M of any larger number and can be drawn again at any time
 ==========  ==========================================================================================
 
-A map is a small frozen dataclass. ``block(b)`` draws the weights of one block on the host, ``apply(xp, tokens, weights)``
-turns tokens into the features of that block with NumPy or with JAX (traceable, so that one formula serves CPU and GPU).
-Maps that differ in their random weights only compare equal: they share compiled code.
+A map is a small frozen dataclass. ``block(b)`` draws the weights of one block on the host, ``apply(xp, tokens,
+weights)`` turns tokens into the features of that block with NumPy or with JAX (traceable: one formula serves CPU and
+GPU). Maps that differ in their random weights only compare equal: they share compiled code.
 """
 
 from __future__ import annotations
@@ -148,12 +148,15 @@ class MLPFeatures:
 
 @dataclass(frozen=True)
 class PatchFeatures:
-    r""":math:`\phi_m(x) = M^{-1/2}\,\tfrac1N \sum_i \mathrm{relu}(\langle w_m, [x_0; x_i; 1]\rangle)`, w ~ N(0, I/3)."""
+    r""":math:`\phi_m(x) = M^{-1/2}\,\tfrac1N \sum_i \mathrm{relu}(\langle w_m, [x_0; x_i; 1]\rangle)`, w ~ N(0, I/3).
+
+    Permutation invariant like attention, but without heads.
+    """
 
     width: int
     d: int
     seed: int = field(compare=False)
-    units: ClassVar[int] = 1024
+    units: ClassVar[int] = 256
 
     @property
     def sizes(self) -> tuple[int, ...]:

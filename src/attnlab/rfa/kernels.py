@@ -33,6 +33,7 @@ from attnlab.common.gaussian import gauss_legendre
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.rfa.bias import mean_matrix
 from attnlab.rfa.features import homogenise
+from attnlab.rfa.series import relu_covariance
 from attnlab.rfa.sets import Padded, pad
 
 KINDS = ("rfa", "brfa", "exp", "identity", "square", "erf", "mlp", "patch")
@@ -43,16 +44,16 @@ TILE = 256
 class Side(NamedTuple):
     """One tile of examples: directions, and per key its mean score, deviation and weight."""
 
-    query: Array
-    keys: Array
-    mean: Array
-    deviation: Array
-    weight: Array
+    query: Any
+    keys: Any
+    mean: Any
+    deviation: Any
+    weight: Any
 
 
 @functools.cache
 def _remainder_coefficients(degree: int) -> tuple[float, ...]:
-    """Polynomial q with k0(rho) = relu(rho)/2 + (1-|rho|)^{3/2} q(|rho|): the square-root singularity is factored out."""
+    """Polynomial q with k0(rho) = relu(rho)/2 + (1-|rho|)^{3/2} q(|rho|): the singularity at one is factored out."""
     r = (1 + np.cos(np.pi * (np.arange(64) + 0.5) / 64)) / 2
     # sqrt(1-r^2) - r arccos(r) in terms of the angle, free of cancellation near r = 1.
     angle = 2 * np.arcsin(np.sqrt((1 - r) / 2))
@@ -139,9 +140,10 @@ def _tile(left: Side, right: Side, pair: str, nodes: int, pooled: bool) -> Array
             value = s * s2 * relu_pairs((U + V) / (s * s2))
         else:
             value = V * PAIRS[pair](left.mean[i][:, None], s, right.mean[j][None], s2, U * V, nodes)
-        return total + left.weight[i][:, None] * value * right.weight[j][None]
+        return jnp.asarray(total + left.weight[i][:, None] * value * right.weight[j][None])
 
-    return lax.fori_loop(0, n_left * n_right, add_pair, jnp.zeros_like(U))
+    total: Array = lax.fori_loop(0, n_left * n_right, add_pair, jnp.zeros_like(U))
+    return total
 
 
 def _side(batch: Padded, W0: np.ndarray, tau: float, kind: str, dtype: Any) -> Side:
@@ -170,14 +172,14 @@ def _padded_tile(side: Side, start: int, tile: int) -> Side:
 
 
 def _mlp(batch: Padded, other: Padded) -> np.ndarray:
-    from attnlab.rfa.series import relu_covariance
-
-    left, right = (homogenise(np, np.concatenate([b.query[:, None], b.keys], 1).reshape(len(b), -1)) for b in (batch, other))
+    left, right = (
+        homogenise(np, np.concatenate([b.query[:, None], b.keys], 1).reshape(len(b), -1)) for b in (batch, other)
+    )
     if left.shape[1] != right.shape[1] or len({*batch.counts, *other.counts}) > 1:
         raise ValueError("kind='mlp' concatenates the tokens: every example must have the same number of keys")
     lengths, others = np.linalg.norm(left, axis=1), np.linalg.norm(right, axis=1)
     product = np.outer(lengths, others)
-    return product / (batch.keys.shape[1] + 2) * relu_covariance(left @ right.T / product)
+    return np.asarray(product / (batch.keys.shape[1] + 2) * relu_covariance(left @ right.T / product))
 
 
 def kernel(

@@ -55,7 +55,9 @@ def check_score(score: str, normalize: str) -> tuple[str, str]:
     one_of("normalize", normalize, NORMALIZATIONS)
     if normalize == "relu_sum":
         if score != "relu":
-            raise ValueError(f"normalize='relu_sum' divides ReLU scores by their sum; score must be 'relu', got {score!r}")
+            raise ValueError(
+                f"normalize='relu_sum' divides ReLU scores by their sum; score must be 'relu', got {score!r}"
+            )
         return "relu", "relu_sum"
     if score == "softmax" or normalize == "softmax":
         if score not in ("softmax", "exp", "relu"):

@@ -53,7 +53,9 @@ def pad(X: np.ndarray | Sequence[np.ndarray]) -> Padded:
         return Padded(X[:, 0], keys, np.full(len(X), keys.shape[1]))
     examples = [finite_array("X", x, ndim=2) for x in X]
     if not examples or {x.shape[1] for x in examples} != {examples[0].shape[1]}:
-        raise ValueError(f"X must be examples (N_i + 1, d) of one width d, got shapes {[x.shape for x in examples][:5]}")
+        raise ValueError(
+            f"X must be examples (N_i + 1, d) of one width d, got shapes {[x.shape for x in examples][:5]}"
+        )
     if min(len(x) for x in examples) < 1:
         raise ValueError("X holds an example without tokens")
     sets = [x[1:] if len(x) > 1 else x for x in examples]

@@ -1,7 +1,7 @@
 r"""The target functions: averages over keys of polynomials of the query and one key, and their harmonic content.
 
-A target of this class is :math:`f_*(x) = \tfrac1N \sum_i F(x_0, x_i)`. On the sphere F splits into parts of degree a in the
-query and b in the key; their energies :math:`\|F_{ab}\|^2` decide variance, complexity and learning curve.
+A target of this class is :math:`f_*(x) = \tfrac1N \sum_i F(x_0, x_i)`. On the sphere F splits into parts of degree a in
+the query and b in the key; their energies :math:`\|F_{ab}\|^2` decide variance, complexity and learning curve.
 
 ==========  =======================================================================================
 symbol      meaning
@@ -40,7 +40,7 @@ class Target:
     value : ``(task, query (n, d), keys (n, N, d)) -> y (n,)``.
     energies : ``task -> {(a, b): |F_ab|^2}``, exact for tokens uniform on the sphere; None outside the class.
     tensors : ``task -> {(r, s): |sym f_rs|_F}``, the Frobenius norms of the symmetrised coefficient tensors.
-    degrees : ``task -> (alpha, beta)``, the homogeneity in the length of the query and of a key; None if not homogeneous.
+    degrees : ``task -> (alpha, beta)``, the homogeneity in the length of the query and of a key; None if there is none.
     """
 
     value: Callable[[Task, np.ndarray, np.ndarray], np.ndarray]
@@ -164,14 +164,12 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
             lambda task: {(task.p, task.p): float(np.sqrt(special.comb(task.d + task.p - 1, task.p)))},
             lambda task: (task.p, task.p),
         ),
-        "corr_power": Target(
-            _corr_power, _corr_power_energies, _corr_power_tensor, lambda task: (task.q, task.q + 1)
-        ),
+        "corr_power": Target(_corr_power, _corr_power_energies, _corr_power_tensor, lambda task: (task.q, task.q + 1)),
         "rotated": Target(_rotated, _corr_power_energies, _corr_power_tensor, lambda task: (task.q, task.q + 1)),
         "mixed_rotation": Target(
             _mixed_rotation, _mixed_rotation_energies, _mixed_rotation_tensor, lambda task: (1, 2)
         ),
-        "harmonic": Target(_harmonic, lambda task: {tuple(task.harmonic): 1.0}, _harmonic_tensors),
+        "harmonic": Target(_harmonic, lambda task: {(task.harmonic[0], task.harmonic[1]): 1.0}, _harmonic_tensors),
         "softmax": Target(_softmax),
     }
 )

@@ -132,7 +132,7 @@ class Task:
         X = rng.standard_normal(shape)
         if self.token_law == "sphere":
             return np.asarray(X / np.linalg.norm(X, axis=-1, keepdims=True))
-        return X / np.sqrt(self.d)
+        return np.asarray(X / np.sqrt(self.d))
 
     @property
     def family(self) -> Target | None:
@@ -209,10 +209,11 @@ def _total_variance(energies: Energies, n_keys: int, a1: float, a2: float, b1: f
 
 
 def _softmax_variance(sharpness: float, d: int, n_keys: int) -> float:
-    r"""Variance of :math:`\sum_i w_i \langle b, x_i\rangle` with softmax weights w, by :math:`Z^{-2} = \int_0^\infty s e^{-sZ} ds`.
+    r"""Variance of :math:`\sum_i w_i \langle b, x_i\rangle` with softmax weights w.
 
     Given the scores t the components of the keys across the query are independent and centred, so that
-    :math:`d\,\mathrm{Var} = \mathbb{E}\big[(\sum_i w_i t_i)^2 + \sum_i w_i^2 (1 - t_i^2)\big]`, which factorises over keys under the integral.
+    :math:`d\,\mathrm{Var} = \mathbb{E}\big[(\sum_i w_i t_i)^2 + \sum_i w_i^2 (1 - t_i^2)\big]`. With
+    :math:`Z^{-2} = \int_0^\infty s e^{-sZ} ds` for the normalisation Z the expectation factorises over keys.
     """
     t, weight = inner_product_law(d)
     e = np.exp(sharpness * (t - 1))

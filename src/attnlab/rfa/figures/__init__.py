@@ -1,1 +1,22 @@
-"""The experiments E1-E9 and their claims."""
+"""The experiments E1-E9 on the model of arXiv:2307.11353, the complexity table as a figure, and their claims."""
+
+from attnlab.common.figure import Figure
+from attnlab.rfa.figures.bias import ROTATION, SCALE
+from attnlab.rfa.figures.complexity import COMPLEXITY
+from attnlab.rfa.figures.heads import HEADS
+from attnlab.rfa.figures.knobs import DIMENSION, KEY_COUNT, SCORE
+from attnlab.rfa.figures.learning import CORRELATIONS, KEYS
+from attnlab.rfa.figures.staircase import STAIRCASE
+
+FIGURES: tuple[Figure, ...] = (
+    KEYS,
+    CORRELATIONS,
+    ROTATION,
+    STAIRCASE,
+    HEADS,
+    SCALE,
+    SCORE,
+    KEY_COUNT,
+    DIMENSION,
+    COMPLEXITY,
+)

@@ -26,18 +26,19 @@ class ScoreParameter:
         return RidgeOnFeatures.score if estimator is None else MethodType(RidgeOnFeatures.score, estimator)
 
     def __set__(self, estimator: RidgeOnFeatures, value: str) -> None:
-        vars(estimator)["score"] = value
+        estimator.__dict__["score"] = value
 
 
 class RandomFeatureAttention(RidgeOnFeatures):
     r"""Ridge regression on the values of frozen random attention heads.
 
-    .. math:: f(x) = \sum_{m=1}^M \tfrac1N \sum_{i=1}^N \sigma(\tilde x_0^T W_m \tilde x_i)\, \langle v_m, \tilde x_i\rangle,
+    .. math:: f(x) = \sum_{m=1}^M \tfrac1N \sum_{i=1}^N \sigma(\tilde x_0^T W_m \tilde x_i)\,
+              \langle v_m, \tilde x_i\rangle,
               \qquad W_m \sim \mathcal N(W_0, \tau^2), \quad \tilde x = [x; 1]
 
     (arXiv:2307.11353). The values minimise :math:`\tfrac1n\sum_j \ell(f(x_j), y_j) + \lambda\|\theta\|^2` with
-    :math:`\theta_m = \sqrt M v_m`; in this scaling the kernel of the features tends to :func:`attnlab.rfa.kernel` as the
-    number of heads grows.
+    :math:`\theta_m = \sqrt M v_m`; in this scaling the kernel of the features tends to :func:`attnlab.rfa.kernel` as
+    the number of heads grows.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ class RandomFeatureAttention(RidgeOnFeatures):
     True
     """
 
-    score = ScoreParameter()  # type: ignore[assignment]
+    score = ScoreParameter()
 
     def __init__(
         self,
@@ -134,11 +135,10 @@ class RandomFeatureAttention(RidgeOnFeatures):
         if isinstance(self.bias, str):
             one_of("bias", self.bias, NAMES)
         if isinstance(self.bias, str) and self.bias == "moment":
-            self.bias_ = moment_bias(self._inputs(X).astype(np.float64), Y.mean(axis=1))
+            self.bias_: np.ndarray | None = moment_bias(self._inputs(X).astype(np.float64), Y.mean(axis=1))
         else:
             given = self.bias if self.bias is None or isinstance(self.bias, str) else np.asarray(self.bias)
-            S = mean_matrix(given, d)[:d, :d]
-            self.bias_ = None if self.bias is None else S
+            self.bias_ = None if given is None else mean_matrix(given, d)[:d, :d]
         mean_matrix(self.bias_, d, self.bias_scale)
 
     def _inputs(self, X: np.ndarray) -> np.ndarray:

@@ -46,6 +46,8 @@ class KernelMachine(RegressorMixin, BaseEstimator, ABC):
 
     n_tokens: int | None
     loss: str
+    tokens_: int
+    d_: int
 
     def _tokens(self, X: Any, *, reset: bool) -> np.ndarray:
         """X as (n, tokens, d); with ``n_tokens`` set also from the flat form (n, tokens * d)."""
@@ -53,8 +55,9 @@ class KernelMachine(RegressorMixin, BaseEstimator, ABC):
             X = validate_data(self, X, dtype="numeric", reset=reset)
         elif reset and hasattr(self, "n_features_in_"):
             del self.n_features_in_
-        known = {} if reset else {"n_tokens": self.tokens_, "d": self.d_}
-        tokens = check_tokens(X, flat_tokens=self.n_tokens, **known)
+        # A kernel fitted to sets of different sizes has no fixed number of tokens; it is stored as zero.
+        expected, d = (None, None) if reset else (self.tokens_ or None, self.d_)
+        tokens = check_tokens(X, flat_tokens=self.n_tokens, n_tokens=expected, d=d)
         if reset:
             self.tokens_, self.d_ = tokens.shape[1], tokens.shape[2]
         return tokens
@@ -71,12 +74,14 @@ class KernelMachine(RegressorMixin, BaseEstimator, ABC):
             Y = y.reshape(n, -1)
         else:
             if y.ndim not in (2, 3) or y.shape[:2] != (n, per_token):
-                raise ValueError(f"self-attention needs y of shape ({n}, {per_token}) or ({n}, {per_token}, k), got {y.shape}")
+                raise ValueError(
+                    f"self-attention needs y of shape ({n}, {per_token}) or ({n}, {per_token}, k), got {y.shape}"
+                )
             self.output_shape_ = list(y.shape[2:])
             Y = y.reshape(n * per_token, -1)
         if self.loss == "logistic" and not np.isin(Y, (-1.0, 1.0)).all():
             raise ValueError("loss='logistic' needs y in {-1, +1}")
-        return Y.astype(np.float64)
+        return np.asarray(Y, dtype=np.float64)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """R^2 of the predictions; with the logistic loss the share of right signs."""
@@ -84,8 +89,9 @@ class KernelMachine(RegressorMixin, BaseEstimator, ABC):
         if self.loss != "logistic":
             flat = (len(f), -1)
             return float(r2_score(np.reshape(y, flat), f.reshape(flat), sample_weight=sample_weight))
+        weights = None if sample_weight is None else np.asarray(sample_weight)
         right = np.sign(f) == np.asarray(y)
-        return float(np.average(right.reshape(len(right), -1).mean(axis=1), weights=sample_weight))
+        return float(np.average(right.reshape(len(right), -1).mean(axis=1), weights=weights))
 
     @abstractmethod
     def predict(self, X: Any) -> np.ndarray:
@@ -134,7 +140,8 @@ class RidgeOnFeatures(KernelMachine):
 
     def _solve(self, features: Features, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
         """theta in feature order."""
-        self.converged_, self.n_iter_, self.path_ = True, 1, None
+        self.converged_, self.n_iter_ = True, 1
+        self.path_: RidgePath | None = None
         if self.loss != "squared" or self.norm_bound is not None or len(ridges) > 1:
             return self._solve_from_gram(features, Y, ridges)
         self.ridge_ = float(ridges[0])
@@ -196,6 +203,6 @@ def fit_gram(
         radius = positive("norm_bound", norm_bound)
         solutions = [on_ball(K, y, radius, loss) for y in Y.T]
     else:
-        solutions = [penalised(K, y, max(ridge, np.finfo(np.float32).eps), loss) for y in Y.T]
+        solutions = [penalised(K, y, max(ridge, float(np.finfo(np.float32).eps)), loss) for y in Y.T]
     alpha = np.stack([s.value for s in solutions], axis=1)
     return alpha, ridge, all(s.converged for s in solutions), max(s.n_iter for s in solutions), None

@@ -10,27 +10,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.validation import one_of, positive
+from attnlab.rfa.backend import solve_shifted
 from attnlab.rfa.kernels import KINDS, kernel
 from attnlab.rfa.learners.base import KernelMachine, check_ridge, fit_gram
 from attnlab.rfa.sets import pad
 from attnlab.rfa.solvers.erm import LOSSES
-from attnlab.rfa.backend import solve_shifted
 
 
 class AttentionKernelRidge(KernelMachine):
-    r"""The limit of infinitely many heads: :math:`f(x) = \sum_j \alpha_j K(x, x_j)`, :math:`(K + n\lambda I)\alpha = y`.
+    r"""Infinitely many heads: :math:`f(x) = \sum_j \alpha_j K(x, x_j)` with :math:`(K + n\lambda I)\alpha = y`.
 
     Parameters
     ----------
-    kernel : ``rfa``, ``brfa``, ``exp``, ``identity``, ``square``, ``erf``, ``mlp``, ``patch`` (see :func:`attnlab.rfa.kernel`).
+    kernel : ``rfa``, ``brfa``, ``exp``, ``identity``, ``square``, ``erf``, ``mlp``, ``patch``, see
+        :func:`attnlab.rfa.kernel`.
     bias, bias_scale, tau : law of W; ``brfa`` means ``bias="identity"``.
     ridge : penalty lambda, or candidates of which leave-one-out picks the best.
     loss, norm_bound : as in :class:`RandomFeatureAttention`.
     dtype : of the kernel; the solve is in float64.
     n_tokens : tokens of the flat form.
 
-    X is ``(n, N + 1, d)`` or a list of examples ``(N_i + 1, d)`` with different numbers of keys; tokens need not have unit
-    length.
+    X is ``(n, N + 1, d)`` or a list of examples ``(N_i + 1, d)`` with different numbers of keys; tokens need not have
+    unit length.
 
     Attributes
     ----------
@@ -83,20 +84,18 @@ class AttentionKernelRidge(KernelMachine):
         """f(X), of the shape of y."""
         check_is_fitted(self, "alpha_")
         f = self._kernel(self._examples(X, reset=False), self.X_fit_).astype(np.float64) @ self.alpha_
-        return f.reshape(len(f), *self.output_shape_)
+        return np.asarray(f.reshape(len(f), *self.output_shape_))
 
     def _kernel(self, X: Any, X2: Any) -> np.ndarray:
         bias = None if self.bias is None else self.bias if isinstance(self.bias, str) else np.asarray(self.bias)
-        return kernel(
-            X, X2, kind=self.kernel, bias=bias, bias_scale=self.bias_scale, tau=self.tau, dtype=self.dtype
-        )
+        return kernel(X, X2, kind=self.kernel, bias=bias, bias_scale=self.bias_scale, tau=self.tau, dtype=self.dtype)
 
     def _examples(self, X: Any, *, reset: bool) -> np.ndarray | list[np.ndarray]:
         """A token array, or a list of examples of different lengths."""
         if isinstance(X, Sequence) and len(X) and all(np.ndim(x) == 2 for x in X) and len({len(x) for x in X}) > 1:
             d = pad(X).query.shape[1]
             if reset:
-                self.tokens_, self.d_ = None, d
+                self.tokens_, self.d_ = 0, d
             elif d != self.d_:
                 raise ValueError(f"X must have tokens of width d={self.d_}, got {d}")
             return [np.asarray(x, dtype=np.float64) for x in X]

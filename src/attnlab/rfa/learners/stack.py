@@ -20,10 +20,11 @@ class RFAStack(RidgeOnFeatures):
 
     In each lower layer every token attends to all tokens and appends ``width`` random read-outs to itself,
 
-    .. math:: x_t \leftarrow \Big[x_t;\ \sum_m \tfrac1T \sum_s \mathrm{relu}(\tilde x_t^T W_m \tilde x_s)\, V_m \tilde x_s\Big],
+    .. math:: x_t \leftarrow
+              \Big[x_t;\ \sum_m \tfrac1T \sum_s \mathrm{relu}(\tilde x_t^T W_m \tilde x_s)\, V_m \tilde x_s\Big],
 
-    standardised over the training tokens to unit length on average; W and V are random and frozen. Only the values of the
-    top layer are trained, so the problem stays convex.
+    standardised over the training tokens to unit length on average; W and V are random and frozen. Only the values of
+    the top layer are trained, so the problem stays convex.
 
     Parameters
     ----------

@@ -49,7 +49,8 @@ class _RandomUnits(RidgeOnFeatures):
 class RandomFeatureMLP(_RandomUnits):
     r"""Ridge regression on random ReLU units that see all tokens concatenated (RFMLP, arXiv:2307.11353).
 
-    .. math:: f(x) = \sum_m a_m\, \mathrm{relu}(\langle w_m, [x_0; \dots; x_N; 1]\rangle), \qquad w_m \sim \mathcal N(0, I/(N+2))
+    .. math:: f(x) = \sum_m a_m\, \mathrm{relu}(\langle w_m, [x_0; \dots; x_N; 1]\rangle),
+              \qquad w_m \sim \mathcal N(0, I/(N+2))
 
     ``width=None`` takes 1000 (d + 1) units, as many trained parameters as 1000 heads. Other parameters as in
     :class:`RandomFeatureAttention`.
@@ -62,10 +63,11 @@ class RandomFeatureMLP(_RandomUnits):
 class PatchRandomFeatures(_RandomUnits):
     r"""Ridge regression on random ReLU units of (query, key) pairs, averaged over the keys: the pooled control.
 
-    .. math:: f(x) = \sum_m a_m\, \tfrac1N \sum_i \mathrm{relu}(\langle w_m, [x_0; x_i; 1]\rangle), \qquad w_m \sim \mathcal N(0, I/3)
+    .. math:: f(x) = \sum_m a_m\, \tfrac1N \sum_i \mathrm{relu}(\langle w_m, [x_0; x_i; 1]\rangle),
+              \qquad w_m \sim \mathcal N(0, I/3)
 
-    It is invariant under permutations of the keys, as attention is, but has no heads: it separates what pooling gives from
-    what attention gives. ``width=None`` takes 1000 (d + 1) units.
+    It is invariant under permutations of the keys, as attention is, but has no heads: it separates what pooling gives
+    from what attention gives. ``width=None`` takes 1000 (d + 1) units.
     """
 
     def _feature_map(self) -> PatchFeatures:

@@ -1,7 +1,8 @@
 r"""Conjugate gradients on :math:`(\Phi\Phi^T + n\lambda I)\alpha = y`, preconditioned by a Nyström approximation.
 
-A step costs 4 n P FLOP, so it beats forming the Gram matrix when fewer than n/4 steps suffice. At small ridges that needs
-the preconditioner: the Gram matrix of r examples captures the large eigenvalues, the mean of the rest acts as a ridge.
+A step costs 4 n P FLOP, so it beats forming the Gram matrix when fewer than n/4 steps suffice. At small ridges that
+needs the preconditioner: the Gram matrix of r examples captures the large eigenvalues, the mean of the rest acts
+as a ridge.
 
 ========  ======================================================================
 symbol    meaning

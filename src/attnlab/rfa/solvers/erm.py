@@ -1,9 +1,10 @@
 r"""Empirical risk minimisation in a feature space given by its Gram matrix, for any smooth convex loss.
 
-.. math:: \min_f \tfrac1n \sum_j \ell(f_j, y_j) + \lambda \|\theta\|^2, \qquad f = K\alpha,\ \|\theta\|^2 = \alpha^T K \alpha
+.. math:: \min_f \tfrac1n \sum_j \ell(f_j, y_j) + \lambda \|\theta\|^2,
+          \qquad f = K\alpha,\ \|\theta\|^2 = \alpha^T K \alpha
 
-by Newton's method (iteratively reweighted least squares); and over the ball :math:`\|\theta\| \le R`, whose minimiser is
-that of the penalised problem at the multiplier lambda where the norm is R.
+by Newton's method (iteratively reweighted least squares); and over the ball :math:`\|\theta\| \le R`, whose minimiser
+is that of the penalised problem at the multiplier lambda where the norm is R.
 
 ========  ==========================================
 symbol    meaning
@@ -86,9 +87,7 @@ def penalised(K: np.ndarray, y: np.ndarray, ridge: float, loss: str) -> Solution
     return Solution(alpha, False, MAX_STEPS, change)
 
 
-def _newton_target(
-    K: np.ndarray, slope: np.ndarray, curvature: np.ndarray, f: np.ndarray, shift: float
-) -> np.ndarray:
+def _newton_target(K: np.ndarray, slope: np.ndarray, curvature: np.ndarray, f: np.ndarray, shift: float) -> np.ndarray:
     """Minimiser of the quadratic model: (D K + shift I) alpha = D f - slope, in its symmetric form."""
     root = np.sqrt(curvature)
     B = root[:, None] * K * root

@@ -33,8 +33,8 @@ from attnlab.rfa.theory.spectrum import attention_trace
 def heads_bound(task: Task, n_heads: int, *, form: str = "explicit", delta: float = 0.1) -> float:
     r"""Bound on :math:`\mathbb{E}\|f_* - f_M\|^2_{L2}` of the best values for M random heads.
 
-    ``explicit``: :math:`2\sqrt{3/2}\,3^k B^{(k)}/M`, from a witness v(W) of degree k in W and hypercontractivity, free of
-    d; the best k is taken. ``paper``: :math:`(d^2 + \log M)\,B/(\delta M)` with constant one and the paper's B, with
+    ``explicit``: :math:`2\sqrt{3/2}\,3^k B^{(k)}/M`, from a witness v(W) of degree k in W and hypercontractivity, free
+    of d; the best k is taken. ``paper``: :math:`(d^2 + \log M)\,B/(\delta M)` with constant one and the paper's B, with
     probability 1 - delta.
 
     Source: explicit form derived here; arXiv:2307.11353, Theorem 1.  Status: bound.
@@ -81,10 +81,12 @@ def excess_risk_bound(
 ) -> float:
     r"""Bound on the excess risk of the norm-constrained learner under a 1-Lipschitz loss.
 
-    ``explicit``: :math:`2R\sqrt{\mathbb{E}K(x,x)/n} + \|f_* - f_M\|_{L2}` with :math:`R^2 = B` for infinitely many heads and
-    :math:`R^2 = B/\delta` for M. For ``brfa`` B is that of an approximation within relative squared error eps, whose
-    distance :math:`\sqrt{\varepsilon\,\mathbb{E}F^2}` is added; finitely many heads are bounded for ``rfa`` only.
-    ``paper``: :math:`\sqrt B\,\big[\sqrt{\log(dM)\log(nNM)/n} + \sqrt{(d^2 + \log M)/(\delta M)}\big]` with constant one.
+    ``explicit``: :math:`2R\sqrt{\mathbb{E}K(x,x)/n} + \|f_* - f_M\|_{L2}` with :math:`R^2 = B` for infinitely many
+    heads and :math:`R^2 = B/\delta` for M. For ``brfa`` B is that of an approximation within relative squared error
+    eps, whose distance :math:`\sqrt{\varepsilon\,\mathbb{E}F^2}` is added; finitely many heads are bounded for ``rfa``
+    only.
+    ``paper``: :math:`\sqrt B\,\big[\sqrt{\log(dM)\log(nNM)/n} + \sqrt{(d^2 + \log M)/(\delta M)}\big]` with
+    constant one.
 
     Source: explicit form derived here; arXiv:2307.11353, Theorem 2.  Status: bound.
     """
@@ -110,13 +112,16 @@ def excess_risk_bound(
 
 
 def sample_size(task: Task, eps: float, *, model: str = "rfa", approximation: float = 0.1) -> int:
-    r"""Samples that bring the statistical part of the excess risk (1-Lipschitz loss) to eps: :math:`n \ge 4 B\,\mathbb{E}K(x,x)/\varepsilon^2`.
+    r"""Samples that bring the statistical part of the excess risk (1-Lipschitz loss) to eps.
+
+    .. math:: n \ge 4 B\,\mathbb{E}K(x,x)/\varepsilon^2
 
     For ``brfa`` the complexity is that of an ``approximation`` (relative squared error) of the target.
 
     Source: derived here.  Status: bound.
 
-    >>> sample_size(Task(target="key_power", p=2), eps=0.5) < sample_size(Task(target="key_power", p=2), 0.5, model="rfmlp")
+    >>> task = Task(target="key_power", p=2)
+    >>> sample_size(task, eps=0.5) < sample_size(task, eps=0.5, model="rfmlp")
     True
     """
     eps = positive("eps", eps)
@@ -133,7 +138,9 @@ def rademacher_ball(K: np.ndarray, radius: float) -> float:
 
 
 def rademacher_heads(features: np.ndarray, bound: float) -> float:
-    r"""Empirical Rademacher complexity of :math:`\{\sum_m |v_m| \le K_1\}`, features ``(n, M, D)`` without the factor :math:`M^{-1/2}`.
+    r"""Empirical Rademacher complexity of :math:`\{\sum_m |v_m| \le K_1\}`.
+
+    ``features`` are ``(n, M, D)``, without the factor :math:`M^{-1/2}`.
 
     .. math:: K_1\,(1 + \sqrt{2\ln M})\,\max_m \sqrt{\tfrac1n \sum_j |\phi_m(x_j)|^2}\,/\sqrt n
 

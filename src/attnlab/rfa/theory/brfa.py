@@ -47,7 +47,7 @@ def dimension_free_cost(
     price = np.exp(0.5 * (special.gammaln(k + 1) + k * np.log(4)))
     A = np.sqrt(w)[:, None] * (relu_hermite(terms - 1, t) / price[:, None]).T
     target = np.sqrt(w) * function(t)
-    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    U, s, _ = np.linalg.svd(A, full_matrices=False)
     projected = U.T @ target
     outside = float(target @ target - projected @ projected)
     allowed = eps * float(target @ target)
@@ -64,7 +64,10 @@ def dimension_free_cost(
 
 
 def biased_trace_bound(d: int, scale: float = 1.0) -> float:
-    r"""E K(x, x) of BRFA is at most :math:`2\,\mathbb{E}_t \mathbb{E}_g[\mathrm{relu}(ct + g)^2] = 2\,\mathbb{E}_t[(1+c^2t^2)\Phi(ct) + ct\,\varphi(ct)]`.
+    r"""A bound on E K(x, x) of BRFA with bias c I.
+
+    .. math:: 2\,\mathbb{E}_t\mathbb{E}_g[\mathrm{relu}(ct + g)^2]
+              = 2\,\mathbb{E}_t[(1+c^2t^2)\Phi(ct) + ct\,\varphi(ct)]
 
     Source: derived here (Jensen over the keys).  Status: bound.
     """

@@ -28,7 +28,7 @@ MODELS = ("rfa", "brfa", "rfmlp")
 
 
 def beta(r: int, s: int) -> float:
-    r"""Price of a term :math:`\langle x_0^{\otimes r} \otimes x_i^{\otimes s}, f_{rs}\rangle` in attention: B <= beta_rs |f_rs|_F^2.
+    r"""Price of a term :math:`\langle x_0^{\otimes r} \otimes x_i^{\otimes s}, f_{rs}\rangle`: B <= beta_rs |f_rs|_F^2.
 
     .. math:: 1/\beta_{rs} = \sum_k c_k^2\, 4^{-k} \binom{k}{r}\binom{k+1}{s}
 
@@ -44,7 +44,9 @@ def beta(r: int, s: int) -> float:
 
 
 def beta_mlp(r: int, s: int, n_keys: int) -> float:
-    r"""The same price for a random-feature MLP on the concatenated tokens; B <= beta'_rs |f_rs|^2 / N (without 1/N if s = 0).
+    r"""The same price for a random-feature MLP on the concatenated tokens.
+
+    B <= beta'_rs |f_rs|^2 / N for an average over keys, without 1/N for a function of the query (s = 0).
 
     .. math:: 1/\beta'_{rs} = \sum_{k \ge r+s} c_k^2\, (N+2)^{-k}\, \frac{k!}{r!\,s!\,(k-r-s)!}
 
@@ -109,7 +111,9 @@ def _paper_complexity(task: Task, model: str) -> float:
         return float(sum(paper_coefficient(max(rs)) * norm**2 for rs, norm in tensors(task).items()))
     powers = {"corr_power": task.q, "correlation": task.p}
     if model == "rfmlp" or task.target not in powers:
-        raise ValueError(f"the paper's form is for rfa, and for brfa on {sorted(powers)}; got {model!r} on {task.target!r}")
+        raise ValueError(
+            f"the paper's form is for rfa, and for brfa on {sorted(powers)}; got {model!r} on {task.target!r}"
+        )
     return paper_coefficient(powers[str(task.target)], "brfa") ** 2
 
 
@@ -139,9 +143,11 @@ def modes(task: Task, model: str) -> tuple[np.ndarray, np.ndarray]:
 def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> float:
     r"""The smallest squared norm of a function within relative squared error eps of the target, in L2.
 
-    For ``rfa`` and ``rfmlp`` each harmonic is shrunk by :math:`\lambda_{ab}/(\lambda_{ab}+\kappa)`. For ``brfa`` the target
-    must be ``correlation``, :math:`t^p` with :math:`t = \langle x_0, x_i\rangle`, and the class is the dimension-free one,
-    :math:`F(t) = \sum_k b_k \mu_k(t)` at the price :math:`\sum_k k!\,4^k b_k^2` (see :mod:`attnlab.rfa.theory.brfa`).
+    For ``rfa`` and ``rfmlp`` each harmonic is shrunk by :math:`\lambda_{ab}/(\lambda_{ab}+\kappa)`. For ``brfa`` the
+    target is ``correlation`` or ``corr_power``, a power of :math:`t = \langle x_0, x_i\rangle` with or without the
+    factor :math:`\langle b, x_i\rangle` (which a value vector supplies at no cost), and the class is the dimension-free
+    one, :math:`F(t) = \sum_k b_k \mu_k(t)` at the price :math:`\sum_k k!\,4^k b_k^2` (see
+    :mod:`attnlab.rfa.theory.brfa`).
 
     Source: derived here.  Status: exact for the class named.
     """
@@ -149,9 +155,13 @@ def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> fl
     if one_of("model", model, MODELS) == "brfa":
         from attnlab.rfa.theory.brfa import dimension_free_cost
 
-        if task.target != "correlation":
-            raise ValueError(f"the dimension-free class holds functions of <x_0, x_i>: target 'correlation', got {task.target!r}")
-        return dimension_free_cost(lambda t: t**task.p, task.d, eps).value
+        powers = {"correlation": task.p, "corr_power": task.q}
+        if task.target not in powers:
+            raise ValueError(
+                f"the dimension-free class holds functions of <x_0, x_i>, {sorted(powers)}; got {task.target!r}"
+            )
+        power = powers[str(task.target)]
+        return dimension_free_cost(lambda t: t**power, task.d, eps).value
     energy, eigenvalue = modes(task, model)
 
     def excess(log_kappa: float) -> float:
@@ -164,7 +174,9 @@ def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> fl
 
 
 def complexity_sampled(K: np.ndarray, y: np.ndarray, ridge: float) -> float:
-    r"""Norm of the ridge fit to a dense noiseless sample: :math:`y^T (K+n\lambda)^{-1} K (K+n\lambda)^{-1} y`, for any kernel and target.
+    r"""Squared norm of the ridge fit to a dense noiseless sample, for any kernel and target.
+
+    .. math:: y^T (K+n\lambda I)^{-1} K (K+n\lambda I)^{-1} y
 
     Source: standard.  Status: lower estimate of B that grows to it as n grows and the ridge falls.
     """
@@ -174,7 +186,9 @@ def complexity_sampled(K: np.ndarray, y: np.ndarray, ridge: float) -> float:
 
 @functools.cache
 def witness_degree(r: int, s: int) -> tuple[int, float]:
-    r"""The degree k in W at which :math:`3^k\beta^{(k)}_{rs}` is least, and :math:`\beta^{(k)}_{rs} = 4^k / (c_k^2 \binom kr \binom{k+1}s)`.
+    r"""The degree k in W at which :math:`3^k\beta^{(k)}_{rs}` is least, and the price there.
+
+    .. math:: \beta^{(k)}_{rs} = 4^k \Big/ c_k^2 \binom kr \binom{k+1}s
 
     Source: derived here.  Status: exact.
 

@@ -46,7 +46,7 @@ def learning_curve(task: Task, n: ArrayLike, model: str = "rfa", ridge: float = 
     r"""Deterministic equivalent of the test error of (kernel) ridge regression at sample size n.
 
     .. math:: \frac{\mathcal E}{\mathrm{Var} f_*} = \frac{1}{\mathrm{Var} f_*}\left[
-              \frac{\sum_i f_i^2 \big(\tfrac{\kappa}{\lambda_i + \kappa}\big)^2 + \sigma^2}{1 - \gamma} - \sigma^2\right]
+              \frac{\sum_i f_i^2 \kappa^2/(\lambda_i + \kappa)^2 + \sigma^2}{1 - \gamma} - \sigma^2\right]
 
     Source: omniscient risk estimate (e.g. arXiv:2006.13198, arXiv:2103.03328) with the spectra derived here.
     Status: asymptotic (n and the number of modes large, number of heads infinite); heuristic at finite d.
@@ -76,7 +76,9 @@ def learning_curve(task: Task, n: ArrayLike, model: str = "rfa", ridge: float = 
 
 
 def effective_ridge(bulk: Spectrum, n: float, ridge: float) -> tuple[float, bool]:
-    r"""kappa with :math:`\sum_i \lambda_i/(\lambda_i+\kappa) + (n\lambda + \mathrm{tail})/\kappa = n`, and whether it was found.
+    r"""The effective ridge, and whether it was found.
+
+    .. math:: \sum_i \frac{\lambda_i}{\lambda_i+\kappa} + \frac{n\lambda + \mathrm{tail}}{\kappa} = n
 
     Status: exact solution of the fixed-point equation.
     """

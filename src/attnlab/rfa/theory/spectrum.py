@@ -75,7 +75,8 @@ def _pair_eigenvalues(d: int, degree: int) -> np.ndarray:
 def mlp_eigenvalue(degrees: tuple[int, ...], d: int, n_keys: int) -> float:
     r"""Eigenvalue of the MLP kernel on products of harmonics, one degree per token (zeros may be left out).
 
-    .. math:: \lambda = \sum_k c_k^2\, (N+2)^{-k}\, k!\, [z^k]\; e^z \prod_i A_{b_i}(z), \qquad A_b(z) = \mathbb{E}[e^{zu} P_b(u)]
+    .. math:: \lambda = \sum_k c_k^2\, (N+2)^{-k}\, k!\, [z^k]\; e^z \prod_i A_{b_i}(z),
+              \qquad A_b(z) = \mathbb{E}[e^{zu} P_b(u)]
 
     All N + 1 tokens play the same part.  Source: derived here.  Status: exact.
     """
