@@ -1,7 +1,10 @@
 from . import channels as channels
+from . import indices as indices
 from . import spectrum as spectrum
 from . import theory as theory
 from .channels import UserChannel as UserChannel
 from .learners.amp import AMP as AMP
+from .learners.gradient_descent import GradientDescent as GradientDescent
+from .learners.gradient_descent import matrix as matrix
 from .stream import TokenStream as TokenStream
 from .task import Task as Task

@@ -66,17 +66,20 @@ class Channel:
 class Softmax(Channel):
     r"""y_ab = exp(beta h_ab) / sum_c exp(beta h_ac).
 
-    y fixes h up to one constant, h = H0 + c 11^T, so a sequence holds k = p - 1 exact linear measurements of z and
+    y fixes h up to one constant, h = H0 + c 11^T, H0_ab = [log(y_ab/y_aT) + log(y_Ta/y_TT)]/beta: a sequence holds
+    k = p - 1 exact linear measurements of z, and
 
-    .. math:: g = -(I - uu^T/\|u\|^2)(\omega - z^0)/(V + noise), \quad u_{ab} = 1/\sqrt{1+\delta_{ab}}, \ \|u\|^2 = T^2/2.
+    .. math:: g = -(I - uu^T/\|u\|^2)(\omega - z^0)/(V + noise), \quad u_{ab} = 1/\sqrt{1+\delta_{ab}}, \|u\|^2 = T^2/2.
     """
 
     name: ClassVar[str] = "softmax"
 
     def informative(self, tokens: int) -> int:
+        """p - 1: all but the common constant."""
         return n_pairs(tokens) - 1
 
     def output(self, h: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
+        """y for indices h."""
         return np.asarray(np.exp(self.log_output(h)))
 
     def log_output(self, h: np.ndarray) -> np.ndarray:
@@ -85,6 +88,7 @@ class Softmax(Channel):
         return np.asarray(logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True)))
 
     def summary(self, y: np.ndarray, *, log: bool = False) -> np.ndarray:
+        """Check outputs and reduce them."""
         if y.shape[-1] < 2:
             raise ValueError("channel 'softmax' needs at least 2 tokens: with one token y = 1 whatever the indices")
         y = np.asarray(y, dtype=np.float64)
@@ -95,35 +99,43 @@ class Softmax(Channel):
                 "pass log y (task.sample(..., log=True)) to a learner with log_targets=True"
             )
         logits = y if log else np.log(y)
-        h0 = (logits - logits[:, :, -1:] + logits[:, -1:, :] - logits[:, -1:, -1:]) / self.beta
+        h0 = (logits - logits[:, :, -1:] + logits[:, -1, :, None] - logits[:, -1:, -1:]) / self.beta
         return np.asarray(whiten((h0 + h0.swapaxes(1, 2)) / 2))
 
     def g(self, summary: jax.Array, omega: jax.Array, V: jax.Array) -> jax.Array:
+        """The output function."""
         tokens = tokens_of(omega.shape[-1])
         u = np.sqrt(2.0) / tokens / pair_scale(tokens)
         gap = omega - summary
-        return -(gap - (gap @ u)[..., None] * u) / (V + self.noise)
+        result: jax.Array = -(gap - (gap @ u)[..., None] * u) / (V + self.noise)
+        return result
 
 
 @dataclass(frozen=True)
 class Linear(Channel):
-    """y = h: all p components are measured. One token with noise is the quadratic network (h_11 has noise 2 ``noise``)."""
+    """y = h: all p components are measured. One token with noise is the quadratic network (h_11 has noise 2
+    ``noise``).
+    """
 
     name: ClassVar[str] = "linear"
 
     def informative(self, tokens: int) -> int:
+        """p: all of them."""
         return n_pairs(tokens)
 
     def output(self, h: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
+        """y for indices h."""
         return h
 
     def summary(self, y: np.ndarray, *, log: bool = False) -> np.ndarray:
+        """Check outputs and reduce them."""
         y = np.asarray(y, dtype=np.float64)
         if not np.allclose(y, y.swapaxes(1, 2), atol=1e-4 * (1 + np.abs(y).max())):
             raise ValueError("y of channel 'linear' must be symmetric matrices, the indices themselves")
         return np.asarray(whiten((y + y.swapaxes(1, 2)) / 2))
 
     def g(self, summary: jax.Array, omega: jax.Array, V: jax.Array) -> jax.Array:
+        """The output function."""
         return (summary - omega) / (V + self.noise)
 
 
@@ -133,7 +145,8 @@ class Hardmax(Channel):
 
     Two tokens, s_i the signs of D_1 = h_11 - h_12 and D_2 = h_22 - h_12, k_i = s_i D_i / sqrt(3V), r = s_1 s_2 / 3:
 
-    .. math:: Z = \Phi_2(k_1, k_2; r), \qquad \partial_{k_1}\Phi_2 = \varphi(k_1)\,\Phi\big((k_2 - r k_1)/\sqrt{1-r^2}\big).
+    .. math:: Z = \Phi_2(k_1, k_2; r), \qquad \partial_{k_1}\Phi_2 = \varphi(k_1)\,\Phi\big((k_2 - r
+    k_1)/\sqrt{1-r^2}\big).
 
     More tokens: Gaussian orthant integration (:mod:`attnlab.aim.orthant`). ``legacy`` puts the bivariate density
     :math:`\varphi_2(k_1, k_2; r)` in the place of the derivative, which reproduces the public curves of 2506.01582.
@@ -143,9 +156,11 @@ class Hardmax(Channel):
     name: ClassVar[str] = "hardmax"
 
     def output(self, h: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
+        """y for indices h."""
         return np.asarray(np.eye(h.shape[-1])[h.argmax(axis=-1)])
 
     def summary(self, y: np.ndarray, *, log: bool = False) -> np.ndarray:
+        """Check outputs and reduce them."""
         tokens = y.shape[-1]
         if tokens < 2:
             raise ValueError("channel 'hardmax' needs at least 2 tokens")
@@ -158,6 +173,7 @@ class Hardmax(Channel):
         return np.asarray(y.argmax(axis=-1), dtype=np.float64)
 
     def g(self, summary: jax.Array, omega: jax.Array, V: jax.Array) -> jax.Array:
+        """The output function."""
         if tokens_of(omega.shape[-1]) == 2:
             return _hardmax_pair(summary, omega, V + self.noise, self.legacy)
         from attnlab.aim.orthant import posterior_mean
@@ -205,12 +221,15 @@ class UserChannel(Channel):
     name: ClassVar[str] = "user"
 
     def output(self, h: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
+        """y for indices h."""
         return np.asarray(self.forward(h, rng if rng is not None else np.random.default_rng(0)))
 
     def summary(self, y: np.ndarray, *, log: bool = False) -> np.ndarray:
+        """Check outputs and reduce them."""
         return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
 
     def g(self, summary: jax.Array, omega: jax.Array, V: jax.Array) -> jax.Array:
+        """The output function."""
         import jax.numpy as jnp
         from jax.scipy.special import logsumexp
 
@@ -231,7 +250,9 @@ def normal_points(dimension: int, n: int, seed: int = 0) -> np.ndarray:
 
 
 def uniform_points(dimension: int, n: int, seed: int = 0) -> np.ndarray:
-    """n points of the unit cube, (n, dimension): Sobol's sequence, shifted at random as a whole; n a power of two is best."""
+    """n points of the unit cube, (n, dimension): Sobol's sequence, shifted at random as a whole; n a power of two is
+    best.
+    """
     from scipy.stats import qmc
 
     bits = max(int(np.ceil(np.log2(n))), 1)
@@ -253,7 +274,9 @@ def as_channel(channel: str | Channel, beta: float = 1.0, noise: float = 0.0) ->
 
 
 def bayes_output(channel: Channel, h: np.ndarray, variance: float, points: int = 256) -> np.ndarray:
-    """E y for z ~ N(whiten(h), variance + noise): the Bayes prediction at an estimate with that error.  Status: asymptotic."""
+    """E y for z ~ N(whiten(h), variance + noise): the Bayes prediction at an estimate with that error.  Status:
+    asymptotic.
+    """
     tokens = h.shape[-1]
     spread = np.sqrt(variance + channel.noise)
     rng = np.random.default_rng(0)

@@ -15,7 +15,8 @@ def denoise(R: jax.Array, noise: float, rho: float, *, clip: bool) -> jax.Array:
         x, U = np.linalg.eigh(np.asarray(R))
         return jnp.asarray((U * shrink(x, noise, rho, clip=clip)) @ U.T)
     values, vectors = _eigh(R)
-    return _rebuild(vectors, jnp.asarray(shrink(np.asarray(values), noise, rho, clip=clip)))
+    rebuilt: jax.Array = _rebuild(vectors, jnp.asarray(shrink(np.asarray(values), noise, rho, clip=clip)))
+    return rebuilt
 
 
 @jax.jit

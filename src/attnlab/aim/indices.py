@@ -14,11 +14,9 @@ variance of the rest.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-
-T_ = TypeVar("T_", bound=Any)
 
 
 def pairs(tokens: int) -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +31,7 @@ def n_pairs(tokens: int) -> int:
 
 def tokens_of(p: int) -> int:
     """T from p."""
-    return round((np.sqrt(8 * p + 1) - 1) / 2)
+    return int(round((8 * p + 1) ** 0.5 - 1) // 2)
 
 
 def pair_scale(tokens: int) -> np.ndarray:
@@ -50,12 +48,12 @@ def pair_of(tokens: int) -> np.ndarray:
     return table
 
 
-def unwhiten(z: T_, tokens: int) -> T_:
+def unwhiten(z: Any, tokens: int) -> Any:
     """z of shape (..., p) to h of shape (..., T, T); NumPy or JAX arrays."""
     return (z * pair_scale(tokens))[..., pair_of(tokens)]
 
 
-def whiten(h: T_) -> T_:
+def whiten(h: Any) -> Any:
     """h of shape (..., T, T) to z of shape (..., p); NumPy or JAX arrays."""
     tokens = h.shape[-1]
     return h[(..., *pairs(tokens))] / pair_scale(tokens)

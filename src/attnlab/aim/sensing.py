@@ -15,6 +15,7 @@ Products run in the precision of the tokens; sums over chunks and everything of 
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,13 @@ from jax import lax
 from attnlab.aim.channels import Channel
 from attnlab.aim.indices import pair_of, pair_scale, pairs
 
-PRECISIONS = {"highest": lax.Precision.HIGHEST, "high": lax.Precision.HIGH, "default": lax.Precision.DEFAULT}
+PRECISIONS: dict[str, Any] = {
+    "highest": lax.Precision.HIGHEST,
+    "default": lax.Precision.DEFAULT,
+    "tf32": lax.DotAlgorithmPreset.TF32_TF32_F32,
+    "tf32x3": lax.DotAlgorithmPreset.TF32_TF32_F32_X3,
+    "bf16x3": lax.DotAlgorithmPreset.BF16_BF16_F32_X3,
+}
 
 
 def forward(X: jax.Array, S: jax.Array, precision: str = "highest") -> jax.Array:
@@ -35,7 +42,8 @@ def forward(X: jax.Array, S: jax.Array, precision: str = "highest") -> jax.Array
     a, b = pairs(tokens)
     h = jnp.stack([(projected[:, i] * X[:, j]).sum(axis=-1) for i, j in zip(a, b, strict=True)], axis=-1)
     h = h.astype(jnp.float64) - jnp.trace(S).astype(jnp.float64) * (a == b)
-    return h / (np.sqrt(d) * pair_scale(tokens))
+    z: jax.Array = h / (np.sqrt(d) * pair_scale(tokens))
+    return z
 
 
 def adjoint(X: jax.Array, g: jax.Array, precision: str = "highest") -> jax.Array:
@@ -48,7 +56,8 @@ def adjoint(X: jax.Array, g: jax.Array, precision: str = "highest") -> jax.Array
     total = lax.dot_general(*flat, (((0,), (0,)), ((), ())), precision=PRECISIONS[precision])
     total = total.astype(jnp.float64) - jnp.trace(G.sum(axis=0)) * jnp.eye(d)
     # Exact for symmetric weights; rounding is symmetrised away.
-    return (total + total.T) / (2 * np.sqrt(d))
+    symmetric: jax.Array = (total + total.T) / (2 * np.sqrt(d))
+    return symmetric
 
 
 @functools.partial(jax.jit, static_argnames=("channel", "precision"), donate_argnames=("omega", "g", "total"))

@@ -12,7 +12,8 @@ F           Bayes error of denoising, per dimension
 theta       1 / sqrt(rho)
 ==========  =======================================================================================
 
-With m = 1/g the transform solves the monic cubic  m^3 - (x + theta - sqrt(rho)) m^2 + (Delta + theta x) m - theta Delta = 0,
+With m = 1/g the transform solves the monic cubic
+    m^3 - (x + theta - sqrt(rho)) m^2 + (Delta + theta x) m - theta Delta = 0,
 which is x = sqrt(rho) m / (m - theta) + Delta / m + m (free convolution of Marchenko-Pastur and the semicircle).
 """
 
@@ -43,12 +44,15 @@ def prior_mean(rho: float) -> float:
 
 
 def second_moment(rho: float) -> float:
-    r""":math:`Q_0 = \tfrac1d\mathbb{E}\,\mathrm{Tr}\,S^2 = 1 + \rho`; 1 for the centred prior. Status: exact as d -> infinity."""
+    r""":math:`Q_0 = \tfrac1d\mathbb{E}\,\mathrm{Tr}\,S^2 = 1 + \rho`; 1 for the centred prior. Status: exact as d ->
+    infinity.
+    """
     return 1.0 + prior_mean(rho) ** 2
 
 
 def stieltjes(x: ArrayLike, noise: ArrayLike, rho: float) -> np.ndarray:
-    r"""g(x - i0): density times pi in the imaginary part, Hilbert transform in the real part; broadcasts over x and noise.
+    r"""g(x - i0): density times pi in the imaginary part, Hilbert transform in the real part; broadcasts over x and
+    noise.
 
     Inside the bulk it is the root of the cubic with Im g > 0, outside the real root with g' < 0.
 
@@ -160,7 +164,8 @@ class Quadrature:
 
 
 def quadrature(noise: ArrayLike, rho: float, nodes: int = NODES[0]) -> Quadrature:
-    r"""x = centre + half-width cos(phi) on each bulk, midpoint rule in phi: spectral accuracy, square-root edges included.
+    r"""x = centre + half-width cos(phi) on each bulk, midpoint rule in phi: spectral accuracy, square-root edges
+    included.
 
     ``noise`` is a batch (one-dimensional); the mass of the density should be 1.  Status: exact as d -> infinity.
     """
@@ -243,7 +248,8 @@ def small_width_mmse(t: ArrayLike) -> np.ndarray:
 
 
 def small_noise_slope(rho: float) -> float:
-    r""":math:`D_\rho = \lim F(\Delta)/\Delta` = 2 rho - rho^2 for rho < 1, then 1: the dimension of rank-r matrices / (d^2/2).
+    r""":math:`D_\rho = \lim F(\Delta)/\Delta` = 2 rho - rho^2 for rho < 1, then 1: the dimension of rank-r matrices /
+    (d^2/2).
 
     Source: arXiv:2506.01582.  Status: exact as d -> infinity.
     """

@@ -20,9 +20,10 @@ CPU_CHUNK_BYTES = 2**25
 
 @dataclass(frozen=True)
 class TokenStream:
-    """Tokens that are never stored: chunk i is drawn from ``fold_in(key(seed), i)`` whenever it is asked for.
+    """Tokens that need not be stored: chunk i is drawn from ``fold_in(key(seed), i)`` whenever it is asked for.
 
-    It stands in for X in :meth:`attnlab.aim.AMP.fit`, so that d is limited by arithmetic and not by memory.
+    It stands in for X in :meth:`attnlab.aim.AMP.fit`: beyond its memory budget d is limited by arithmetic, not by
+    memory.
 
     >>> TokenStream(1000, tokens=2, d=8, seed=0).shape
     (1000, 2, 8)
@@ -58,7 +59,8 @@ class TokenStream:
 
     def draw(self, index: int, sharding: NamedSharding | None = None) -> jax.Array:
         """Chunk ``index``, (rows, tokens, d) in float32."""
-        return _drawer(self.rows, self.tokens, self.d, sharding)(self.seed, index)
+        chunk: jax.Array = _drawer(self.rows, self.tokens, self.d, sharding)(self.seed, index)
+        return chunk
 
     def array(self) -> np.ndarray:
         """All tokens at once, (n, tokens, d), for small n."""
@@ -127,31 +129,34 @@ class Chunks:
     @property
     def count(self) -> int:
         """Number of chunks."""
-        return -(-self.source.shape[0] // self.rows)
+        return int(-(-self.source.shape[0] // self.rows))
 
     @functools.cached_property
     def sharding(self) -> NamedSharding:
         """Rows split over the mesh."""
         import jax
 
-        return jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec("samples"))
+        return jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec("samples"))  # type: ignore[no-untyped-call]
 
     @functools.cached_property
     def stays(self) -> bool:
         """Whether the tokens stay on the device."""
         n, tokens, d = self.source.shape
         size = n * tokens * d * np.dtype(self.dtype).itemsize
-        return not isinstance(self.source, TokenStream) and size <= self.memory_budget
+        return bool(size <= self.memory_budget)
 
     def tokens(self, index: int) -> Any:
         """Chunk ``index`` on the device."""
+        if not self.stays:
+            return self._fetch(index)
+        if not self._resident:
+            self._resident.extend(self._fetch(i) for i in range(self.count))
+        return self._resident[index]
+
+    def _fetch(self, index: int) -> Any:
         if isinstance(self.source, TokenStream):
             return self.source.draw(index, self.sharding)
-        if not self.stays:
-            return self.put(self.source, index)
-        if not self._resident:
-            self._resident.extend(self.put(self.source, i) for i in range(self.count))
-        return self._resident[index]
+        return self.put(self.source, index)
 
     def put(self, values: Any, index: int, dtype: Any = None) -> Any:
         """Rows of chunk ``index`` of any array with n rows, padded with zeros."""

@@ -18,13 +18,14 @@ from attnlab.common.validation import integer, nonnegative, positive
 
 @dataclass(frozen=True)
 class Task:
-    r"""Sequences of T Gaussian tokens and y = g(h), :math:`h_{ab} = (x_a^T S x_b - \delta_{ab}\mathrm{Tr}S)/\sqrt d`  (arXiv:2506.01582).
+    r"""Sequences of T Gaussian tokens and y = g(h), :math:`h_{ab} = (x_a^T S x_b - \delta_{ab}\mathrm{Tr}S)/\sqrt d`
+    (arXiv:2506.01582).
 
     Parameters
     ----------
     d, tokens : embedding dimension and number of tokens T.
-    rho : width r/d; S = W W^T / sqrt(r d) with W of shape (d, r), r = round(rho d), standard normal. ``inf``: S is a GOE matrix of
-        variance 1/d (the centred Gaussian prior).
+    rho : width r/d; S = W W^T / sqrt(r d) with W of shape (d, r), r = round(rho d), standard normal. ``inf``: S is a
+        GOE matrix of variance 1/d (the centred Gaussian prior).
     channel : ``softmax``, ``hardmax``, ``linear`` or a :class:`~attnlab.aim.channels.Channel` of your own.
     beta : inverse temperature of the softmax.
     noise : variance of the Gaussian noise added to the whitened indices h_ab / sqrt(1 + delta_ab) before the output.
@@ -103,7 +104,9 @@ class Task:
     def stream(
         self, n: int, seed: int = 0, *, chunk: int | None = None, log: bool = False
     ) -> tuple[TokenStream, Float[np.ndarray, "n tokens tokens"]]:
-        """Like ``sample``, with tokens that are never stored: each chunk is regenerated from a counter-based key when needed."""
+        """Like ``sample``, with tokens that are never stored: each chunk is regenerated from a counter-based key when
+        needed.
+        """
         stream = TokenStream(n, self.tokens, self.d, seed, chunk)
         z = stream.whitened_indices(self.S)
         for_noise, for_output = spawn(seed, 2)

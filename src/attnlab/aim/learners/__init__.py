@@ -1,0 +1,1 @@
+"""What is fitted to attention-indexed data: message passing and gradient descent."""

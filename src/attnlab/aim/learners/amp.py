@@ -15,20 +15,24 @@ R, Delta    S + sqrt(Delta) GOE, the effective observation of S, Delta = 1/q_hat
     R     <- S_hat + 2/(q_hat d) A^T(g),   Delta <- 1/q_hat
     S_hat <- RIE(R, Delta),   C <- F(Delta)
 
-Rank-one tokens give R outliers of relative size 1/sqrt(alpha k d) that the RIE would not shrink: eigenvalues are clipped
-to the bulk before it, and the messages are damped.  Source: arXiv:2506.01582; clipping derived here.
+Rank-one tokens give R outliers of relative size 1/sqrt(alpha k d) that the RIE would not shrink: eigenvalues are
+clipped to the bulk before it, and the messages are damped.  Source: arXiv:2506.01582; clipping derived here.
 """
 
 from __future__ import annotations
 
+import time
 import warnings
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from attnlab.aim.channels import Channel
+from attnlab.aim.denoise import denoise
 from attnlab.aim.learners.prediction import IndexedPredictor, check_data
+from attnlab.aim.sensing import PRECISIONS, sweep
 from attnlab.aim.spectrum import check_rho, denoising_mmse, prior_mean, second_moment
 from attnlab.aim.stream import Chunks, TokenStream, sample_mesh
 from attnlab.common.arrays import ArrayLike
@@ -36,6 +40,7 @@ from attnlab.common.precision import float64
 from attnlab.common.validation import finite_array, integer, one_of, positive, real
 
 DIVERGED = 10.0  # self-overlap in units of Q_0 that no estimate can reach
+PATIENCE = 8  # iterations after which the change should be smaller
 CROWDED = 100.0  # alpha k d below which single sequences stand out and more damping is needed
 
 
@@ -46,15 +51,16 @@ class AMP(IndexedPredictor):
     ----------
     rho : width of the prior (``inf``: centred Gaussian).
     channel, beta, noise : the output channel, as in :class:`attnlab.aim.Task`.
-    damping : share of the old messages kept; ``"auto"``: 0.4 for channels whose q_hat is estimated, otherwise 0.3, or 0.1 when
-        alpha k d > 100.
+    damping : share of the old messages kept; ``"auto"`` starts at 0.4 for channels whose q_hat is estimated, otherwise
+        at 0.3 (0.1 when alpha k d > 100), and rises when the changes stop shrinking.
     clip : move eigenvalues into the expected bulk before shrinking them.
-    max_iter, tol : stop when |S_hat - S_old|^2 / d < tol.
-    start, start_error : first estimate (None: the prior mean) and its error; the truth and a small error give an informed start.
+    max_iter, tol, max_seconds : stop when |S_hat - S_old|^2 / d < tol, or when iterations or time are used up.
+    start, start_error : first estimate (None: the prior mean) and its error; the truth and a small error give an
+        informed start.
     log_targets : y is given as log y (softmax).
     prediction : ``"plug-in"`` or ``"bayes"``.
-    dtype, precision : of the matrix products; ``"highest"``, ``"high"`` or ``"default"`` as in JAX (TF32 or bfloat16 splits on a GPU).
-        Spectra are always float64.
+    dtype, precision : of the matrix products; ``"highest"``, ``"default"`` as in JAX, or ``"tf32"``, ``"tf32x3"``,
+        ``"bf16x3"`` on a GPU. Spectra are always float64.
     memory_budget : bytes of tokens kept on the device; more are streamed in chunks.
     devices : number of devices over which the sequences are split.
 
@@ -63,8 +69,9 @@ class AMP(IndexedPredictor):
     S_ : the estimate.
     predicted_mse_ : the error |S_ - S|^2 / d that the algorithm expects of itself.
     converged_, n_iter_ : whether the stopping rule was met, and after how many iterations.
-    trace_ : per iteration ``change``, ``predicted_mse``, ``self_overlap``, ``noise``; ``mse`` and ``overlap`` when ``truth`` was given.
-    bulk_ : eigenvalues of the last R, and ``noise_`` its Delta.
+    trace_ : per iteration ``change``, ``predicted_mse``, ``self_overlap``, ``noise``, ``seconds``; ``mse`` and
+        ``overlap`` when ``truth`` was given.
+    noise_ : Delta of the last R.
 
     >>> from attnlab import aim
     >>> task = aim.Task(d=40, seed=1)
@@ -85,6 +92,7 @@ class AMP(IndexedPredictor):
         clip: bool = True,
         max_iter: int = 200,
         tol: float = 1e-7,
+        max_seconds: float | None = None,
         start: ArrayLike | None = None,
         start_error: float = 1.0,
         log_targets: bool = False,
@@ -102,6 +110,7 @@ class AMP(IndexedPredictor):
         self.clip = clip
         self.max_iter = max_iter
         self.tol = tol
+        self.max_seconds = max_seconds
         self.start = start
         self.start_error = start_error
         self.log_targets = log_targets
@@ -135,20 +144,20 @@ class AMP(IndexedPredictor):
         integer("max_iter", self.max_iter, low=1)
         positive("tol", self.tol)
         positive("start_error", self.start_error)
+        if self.max_seconds is not None:
+            positive("max_seconds", self.max_seconds)
         one_of("dtype", self.dtype, ("float32", "float64"))
-        one_of("precision", self.precision, ("highest", "high", "default"))
+        one_of("precision", self.precision, PRECISIONS)
 
     def _iterate(self, messages: _Messages, alpha: float, d: int, truth: np.ndarray | None) -> None:
-        import jax.numpy as jnp
-
-        from attnlab.aim.denoise import denoise
-
         S = jnp.asarray(self._first_estimate(d))
         reference = None if truth is None else jnp.asarray(finite_array("truth", truth, shape=(d, d)))
         error = V = float(self.start_error)
         damping, k = 0.0, self.law.informative(self.tokens_)
         self.trace_: dict[str, list[float]] = {}
         self.converged_ = diverged = False
+        began = time.perf_counter()
+        deadline = began + (float("inf") if self.max_seconds is None else self.max_seconds)
         for _ in range(self.max_iter):
             V = (1 - damping) * error + damping * V
             total, strength = messages.sweep(S, error, V, damping, self.law, self.precision)
@@ -159,10 +168,10 @@ class AMP(IndexedPredictor):
                 break
             old, S = S, denoise(R, 1 / q_hat, self.rho, clip=self.clip)
             error = float(denoising_mmse(1 / q_hat, self.rho))
-            change = self._record(S, old, error, 1 / q_hat, reference)
+            change = self._record(S, old, error, 1 / q_hat, reference, began)
             diverged = not self.trace_["self_overlap"][-1] < DIVERGED * second_moment(self.rho)
             self.converged_ = change < self.tol and not diverged
-            if self.converged_ or diverged:
+            if self.converged_ or diverged or time.perf_counter() > deadline:
                 break
             damping = self._damping(alpha, d, k)
         self._finish(S, error, d, diverged)
@@ -173,18 +182,22 @@ class AMP(IndexedPredictor):
         return finite_array("start", self.start, shape=(d, d))
 
     def _damping(self, alpha: float, d: int, k: int | None) -> float:
+        """The share for the next iteration; "auto" raises it whenever the changes have stopped shrinking."""
         if self.damping != "auto":
             return float(self.damping)
-        if k is None:
-            return 0.4
-        return 0.1 if alpha * k * d > CROWDED else 0.3
+        base = 0.4 if k is None else 0.1 if alpha * k * d > CROWDED else 0.3
+        changes = np.array(self.trace_["change"])
+        stalls = int((changes[PATIENCE::PATIENCE] > 0.9 * changes[:-PATIENCE:PATIENCE]).sum())
+        return min(base + 0.1 * stalls, 0.8)
 
-    def _record(self, S: Any, old: Any, error: float, noise: float, truth: Any) -> float:
+    def _record(self, S: Any, old: Any, error: float, noise: float, truth: Any, began: float) -> float:
         d = len(S)
         entry = {"change": ((S - old) ** 2).sum() / d, "self_overlap": (S**2).sum() / d}
         if truth is not None:
             entry |= {"mse": ((S - truth) ** 2).sum() / d, "overlap": (S * truth).sum() / d}
-        for name, value in (entry | {"predicted_mse": error, "noise": noise}).items():
+        for name, value in (
+            entry | {"predicted_mse": error, "noise": noise, "seconds": time.perf_counter() - began}
+        ).items():
             self.trace_.setdefault(name, []).append(float(value))
         return self.trace_["change"][-1]
 
@@ -193,13 +206,15 @@ class AMP(IndexedPredictor):
         if diverged:
             S, error = prior_mean(self.rho) * np.eye(d), 1.0
             warnings.warn(
-                f"AMP diverged after {self.n_iter_} iterations; S_ is the prior mean. More damping, clip=True or more samples help.",
+                f"AMP diverged after {self.n_iter_} iterations; S_ is the prior mean. "
+                "More damping, clip=True or more samples help.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
         elif not self.converged_:
             warnings.warn(
-                f"AMP did not settle in {self.n_iter_} iterations: last change {self.trace_['change'][-1]:.3g}, tol {self.tol:g}",
+                f"AMP did not settle in {self.n_iter_} iterations: "
+                f"last change {self.trace_['change'][-1]:.3g}, tol {self.tol:g}",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -226,10 +241,6 @@ class _Messages:
         self, S: Any, error: float, V: float, damping: float, channel: Channel, precision: str
     ) -> tuple[Any, float]:
         """Update all messages; A^T g and the mean of |g|^2."""
-        import jax.numpy as jnp
-
-        from attnlab.aim.sensing import sweep
-
         total, squares = jnp.zeros((self.d, self.d)), []
         for i in range(self.chunks.count):
             self.omega[i], self.g[i], total, square = sweep(

@@ -17,7 +17,9 @@ PREDICTIONS = ("plug-in", "bayes")
 
 
 class IndexedPredictor(BaseEstimator):
-    """A fitted ``S_`` makes predictions: plug-in y(h(S_)), or Bayes E y with the indices' remaining variance averaged over."""
+    """A fitted ``S_`` makes predictions: plug-in y(h(S_)), or Bayes E y with the indices' remaining variance averaged
+    over.
+    """
 
     channel: str | Channel
     beta: float
@@ -60,7 +62,9 @@ class IndexedPredictor(BaseEstimator):
 
 
 def check_data(X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Tokens (n, T, d), kept as they are where they already live on a device or are regenerated, and targets (n, T, T)."""
+    """Tokens (n, T, d), kept as they are where they already live on a device or are regenerated, and targets (n, T,
+    T).
+    """
     if hasattr(X, "draw"):
         n, tokens, _ = X.shape
     else:

@@ -50,8 +50,8 @@ def mmse(
 ) -> np.ndarray | float:
     r"""Bayes error :math:`M = \mathbb{E}\|S - \hat S\|_F^2/d \in [0, 1]`; broadcasts over alpha >= 0.
 
-    Parametric in Delta: :math:`M = F(\Delta)`, :math:`\alpha = 1/(2\Delta\,\mathbb{E}\|g\|^2(Q_0 - F, F))`. For softmax this is
-    :math:`\tilde\alpha = \alpha(T^2+T-2) = F/\Delta`, M = 0 from the recovery threshold on.
+    Parametric in Delta: :math:`M = F(\Delta)`, :math:`\alpha = 1/(2\Delta\,\mathbb{E}\|g\|^2(Q_0 - F, F))`.
+    For softmax this is :math:`\tilde\alpha = \alpha(T^2+T-2) = F/\Delta`, M = 0 from the recovery threshold on.
 
     Source: arXiv:2506.01582 (state evolution); closed form derived here.  Status: asymptotic (d -> infinity), the fixed
     point being unique in every case computed.
@@ -129,7 +129,7 @@ def ridders(f: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.nda
         high, f_high = _pick(f_left <= 0, (left, f_left), _pick(f_right <= 0, (right, f_right), (high, f_high)))
         if np.abs(x - previous).max() < 1e-13:
             break
-    return x
+    return np.asarray(x)
 
 
 def _pick(
@@ -152,8 +152,8 @@ def state_evolution(
 ) -> StateEvolution:
     r"""Iterate :math:`V \leftarrow F(1/(2\alpha\,\mathbb{E}\|g\|^2(Q_0 - V, V)))` from V = ``start`` (1: no knowledge).
 
-    Damping keeps the share ``damping`` of the old V in the channel step, as :class:`attnlab.aim.AMP` does; the trajectory holds the
-    error F after each iteration, ``start`` first.
+    Damping keeps the share ``damping`` of the old V in the channel step, as :class:`attnlab.aim.AMP` does; the
+    trajectory holds the error F after each iteration, ``start`` first.
 
     Source: arXiv:2506.01582.  Status: asymptotic (d -> infinity).
 

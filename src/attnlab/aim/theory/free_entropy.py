@@ -47,9 +47,11 @@ def mutual_information(noise: float, rho: float) -> float:
 
 
 def log_energy_information(noise: float, rho: float) -> float:
-    r"""I(Delta) from the spectrum: :math:`\tfrac12\iint\log|x - y|\,\mu\mu - \tfrac14\log\Delta + \tfrac18`, for one bulk.
+    r"""I(Delta) from the spectrum: :math:`\tfrac12\iint\log|x - y|\,\mu\mu - \tfrac14\log\Delta + \tfrac18`, for one
+    bulk.
 
-    On x = c + h cos(phi) the double integral is :math:`\log(h/2) - 2\sum_n m_n^2/n` with m_n the Chebyshev moments of mu.
+    On x = c + h cos(phi) the double integral is :math:`\log(h/2) - 2\sum_n m_n^2/n` with m_n the Chebyshev
+    moments of mu.
 
     Source: matrix denoising via the HCIZ integral; Chebyshev form derived here.  Status: exact as d -> infinity.
     """
@@ -69,7 +71,8 @@ def log_energy_information(noise: float, rho: float) -> float:
 
 
 def output_entropy(q: float, V: float, tokens: int, channel: str | Channel = "softmax", noise: float = 0.0) -> float:
-    r"""Psi_out = E log Z, up to a constant: -(k/2) log(V + noise) for exact channels, 2 sum_r E[P log P] for hardmax with two tokens.
+    r"""Psi_out = E log Z, up to a constant: -(k/2) log(V + noise) for exact channels, 2 sum_r E[P log P] for hardmax
+    with two tokens.
 
     Source: arXiv:2506.01582; derived here.  Status: exact.
     """
@@ -106,7 +109,8 @@ def free_entropy(
     channel: str | Channel = "softmax",
     noise: float = 0.0,
 ) -> float:
-    r""":math:`\Phi(q, \hat q) = \hat q(Q_0 - q)/4 - I(1/\hat q) + \alpha\Psi_{out}(q)`, stationary at the state evolution's fixed point.
+    r""":math:`\Phi(q, \hat q) = \hat q(Q_0 - q)/4 - I(1/\hat q) + \alpha\Psi_{out}(q)`, stationary at the state
+    evolution's fixed point.
 
     Source: arXiv:2506.01582.  Status: asymptotic (d -> infinity).
     """

@@ -31,12 +31,15 @@ def generalization_error(
     beta: float = 1.0,
     predictor: str = "bayes",
 ) -> float:
-    r""":math:`\mathbb{E}\|y - \hat y\|_F^2` on fresh data at estimation error ``error`` (q = Q_0 - error), noiseless outputs.
+    r""":math:`\mathbb{E}\|y - \hat y\|_F^2` on fresh data at estimation error ``error`` (q = Q_0 - error), noiseless
+    outputs.
 
-    Bayes: E|y|^2 - E<y, y'>, two outputs that share omega; plug-in: E|y(z) - y(omega)|^2. Two tokens: softmax rows are sigmoids of
-    N(0, 3 Q_0) with overlap 3 q; hardmax 2 arccos(q/Q_0)/pi (Bayes) and 4 arccos(sqrt(q/Q_0))/pi (plug-in).
+    Bayes: E|y|^2 - E<y, y'>, two outputs that share omega; plug-in: E|y(z) - y(omega)|^2. Two tokens: softmax rows are
+    sigmoids of N(0, 3 Q_0) with overlap 3 q; hardmax 2 arccos(q/Q_0)/pi (Bayes) and 4 arccos(sqrt(q/Q_0))/pi
+    (plug-in).
 
-    Source: arXiv:2506.01582; closed forms derived here.  Status: asymptotic (d -> infinity); quasi-Monte Carlo to 1e-3 for T >= 3.
+    Source: arXiv:2506.01582; closed forms derived here.  Status: asymptotic (d -> infinity); quasi-Monte Carlo to 1e-3
+    for T >= 3.
 
     >>> round(generalization_error(0.392196, rho=0.5), 5)
     0.12085

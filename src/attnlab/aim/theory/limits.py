@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from attnlab.aim.channels import Channel, Hardmax, as_channel
-from attnlab.aim.spectrum import check_rho, second_moment, small_noise_slope, small_width_mmse as small_width_denoising
+from attnlab.aim.spectrum import check_rho, second_moment, small_noise_slope
+from attnlab.aim.spectrum import small_width_mmse as small_width_denoising
 from attnlab.aim.theory.bayes import check_alpha, ridders
 from attnlab.aim.theory.output import channel_strength, check_tokens_for, hardmax_scale, uninformed_strength
 from attnlab.common.arrays import ArrayLike
@@ -27,7 +28,8 @@ def recovery_threshold(rho: float, tokens: int = 2, channel: str | Channel = "so
     .. math:: \alpha_{PR} = \frac{2\rho - \rho^2}{2k} \ (\rho \le 1), \qquad \frac{1}{2k} \ (\rho \ge 1), \qquad
               k = \tfrac12(T^2 + T - 2) \text{ for softmax}
 
-    which is counting: k n measurements against the d r - r^2/2 parameters of a rank-r matrix. Infinite for hardmax and with noise.
+    which is counting: k n measurements against the d r - r^2/2 parameters of a rank-r matrix. Infinite for hardmax and
+    with noise.
 
     Source: arXiv:2506.01582.  Status: asymptotic (d -> infinity).
 
@@ -42,12 +44,13 @@ def recovery_threshold(rho: float, tokens: int = 2, channel: str | Channel = "so
 
 
 def recovery_slope(rho: float) -> float:
-    r"""kappa in :math:`M \approx \kappa(\tilde\alpha_{PR} - \tilde\alpha)` below the threshold of an exact channel, :math:`\tilde\alpha = 2k\alpha`.
+    r"""kappa in :math:`M \approx \kappa(\tilde\alpha_{PR} - \tilde\alpha)` below the threshold of an exact channel,
+    :math:`\tilde\alpha = 2k\alpha`.
 
     kappa = (2 - rho)(1 - rho)/(rho (1 + rho)) for rho < 1, 0 at rho = 1 (the approach is faster), (rho - 1)/rho above.
 
-    Source: derived here (rho > 1: free Fisher information of Marchenko-Pastur; rho < 1: fitted form).  Status: heuristic for rho < 1,
-    checked to 1e-4; asymptotic for rho > 1.
+    Source: derived here (rho > 1: free Fisher information of Marchenko-Pastur; rho < 1: fitted form).  Status:
+    heuristic for rho < 1, checked to 1e-4; asymptotic for rho > 1.
     """
     rho = check_rho(rho)
     if np.isinf(rho):
@@ -74,7 +77,8 @@ def small_width_mmse(
 ) -> np.ndarray | float:
     r"""Bayes error in the limit rho -> 0 at fixed ratio = alpha / rho; broadcasts over ratio >= 0.
 
-    Parametric: M = t (2 - t), ratio(t) = 1/(2 t E|g|^2((1 - t)^2, M)) for t in (0, 1), M = 1 below the weak-recovery threshold. Softmax:
+    Parametric: M = t (2 - t), ratio(t) = 1/(2 t E|g|^2((1 - t)^2, M)) for t in (0, 1), M = 1 below the
+    weak-recovery threshold. Softmax:
     M = x (2 - x) with x = ratio (T^2 + T - 2) in [1, 2], then 0.
 
     Source: arXiv:2506.01582.  Status: asymptotic (d -> infinity, then rho -> 0).
@@ -98,7 +102,7 @@ def _small_width_t(ratio: np.ndarray, tokens: int, channel: Channel) -> np.ndarr
     def gap(x: np.ndarray, target: np.ndarray) -> np.ndarray:
         t = np.exp(x)
         M = small_width_denoising(t)
-        return -np.log(2 * t * channel_strength(1 - M, M, tokens, channel) * target)
+        return np.asarray(-np.log(2 * t * channel_strength(1 - M, M, tokens, channel) * target))
 
     low, high = np.full_like(ratio, np.log(1e-8)), np.zeros_like(ratio)
     beyond = gap(high, ratio) >= 0
@@ -114,10 +118,11 @@ def _small_width_t(ratio: np.ndarray, tokens: int, channel: Channel) -> np.ndarr
 
 
 def large_alpha_mmse(alpha: ArrayLike, rho: float) -> np.ndarray | float:
-    r"""Hardmax with two tokens at many samples: :math:`M \simeq D_\rho^2 (1 + \rho)/(4 c^2\alpha^2)`, c = 1.441294, so it never vanishes.
+    r"""Hardmax with two tokens at many samples: :math:`M \simeq D_\rho^2 (1 + \rho)/(4 c^2\alpha^2)`, c = 1.441294, so
+    it never vanishes.
 
-    From :math:`\mathbb{E}\|g\|^2 \simeq c/\sqrt{V Q_0}` and F = D_rho Delta, with D_rho = 2 rho - rho^2 (rho < 1), 1 above and
-    :math:`c = \tfrac{4}{\sqrt{2\pi}}\int\varphi^2/\Phi`.
+    From :math:`\mathbb{E}\|g\|^2 \simeq c/\sqrt{V Q_0}` and F = D_rho Delta, with D_rho = 2 rho - rho^2 (rho < 1),
+    1 above and :math:`c = \tfrac{4}{\sqrt{2\pi}}\int\varphi^2/\Phi`.
 
     Source: derived here.  Status: asymptotic (alpha -> infinity).
 
@@ -133,7 +138,9 @@ def large_alpha_mmse(alpha: ArrayLike, rho: float) -> np.ndarray | float:
 
 
 def scaled_alpha(alpha: ArrayLike, tokens: int, channel: str | Channel = "softmax") -> np.ndarray | float:
-    r"""2 k alpha = alpha (T^2 + T - 2) for softmax, the one variable on which all numbers of tokens agree.  Status: exact."""
+    r"""2 k alpha = alpha (T^2 + T - 2) for softmax, the one variable on which all numbers of tokens agree.  Status:
+    exact.
+    """
     law = as_channel(channel)
     k = law.informative(check_tokens_for(law, tokens))
     if k is None or isinstance(law, Hardmax):

@@ -1,0 +1,195 @@
+r"""Gradient descent on the layer's own parametrisation, one or many initialisations at once.
+
+==========  =====================================================================================
+symbol      meaning
+==========  =====================================================================================
+W           student weights (d, r) of one initialisation; S = W W^T / sqrt(r d)
+P           X W / sqrt(d), projected tokens; h = P P^T / sqrt(r) - |W|^2 / (sqrt(r) d) on the diagonal
+loss        sum over sequences of |y - y_hat|_F^2 / d, full batch
+==========  =====================================================================================
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from sklearn.exceptions import ConvergenceWarning
+
+from attnlab.aim.channels import Channel, Linear, Softmax
+from attnlab.aim.indices import indices, pair_of, pairs
+from attnlab.aim.learners.prediction import IndexedPredictor, check_data
+from attnlab.aim.sensing import PRECISIONS
+from attnlab.common.seeds import Seed, generator
+from attnlab.common.validation import integer, one_of, positive
+
+
+class GradientDescent(IndexedPredictor):
+    """Full-batch Adam on W; the estimate is W W^T / sqrt(r d), averaged over independent initialisations.
+
+    Interpolating solutions behave roughly like posterior samples, so that one has about twice the Bayes error and
+    their mean comes close to it (arXiv:2506.01582).
+
+    Parameters
+    ----------
+    width : number r of columns of W, the teacher's round(rho d).
+    n_inits : initialisations, iid N(0, 1), trained side by side on the same data.
+    channel, beta : ``softmax`` or ``linear``; hardmax has no gradient.
+    learning_rate, steps : of Adam.
+    tol : training loss per sequence below which an initialisation counts as having fitted the data.
+    prediction : ``"plug-in"`` (output at the averaged S) or ``"bayes"`` (outputs of the initialisations, averaged).
+    precision : of the matrix products, as in JAX.
+    memory_budget : bytes; more initialisations than fit are trained one group after another.
+
+    Attributes
+    ----------
+    S_ : mean of S over the initialisations.
+    weights_ : W of each, (n_inits, d, r).
+    loss_, loss_curve_ : final training loss per sequence of each, and its course (steps, n_inits).
+    predicted_mse_ : spread of the initialisations around their mean, an estimate of the error if they were posterior
+        samples.
+    converged_ : whether every initialisation fits the data.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        n_inits: int = 1,
+        *,
+        channel: str | Channel = "softmax",
+        beta: float = 1.0,
+        noise: float = 0.0,
+        learning_rate: float = 0.1,
+        steps: int = 1000,
+        tol: float = 1e-3,
+        prediction: str = "plug-in",
+        precision: str = "highest",
+        memory_budget: float = 2e9,
+        random_state: Seed = None,
+    ) -> None:
+        self.width = width
+        self.n_inits = n_inits
+        self.channel = channel
+        self.beta = beta
+        self.noise = noise
+        self.learning_rate = learning_rate
+        self.steps = steps
+        self.tol = tol
+        self.prediction = prediction
+        self.precision = precision
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+
+    def fit(self, X: np.ndarray | Any, y: np.ndarray | Any) -> GradientDescent:
+        """Train all initialisations on the whole batch."""
+        width, n_inits = integer("width", self.width, low=1), integer("n_inits", self.n_inits, low=1)
+        one_of("precision", self.precision, PRECISIONS)
+        if not isinstance(self.law, Softmax | Linear):
+            raise ValueError(f"channel must be one of 'softmax', 'linear' for gradient descent, got {self.law.name!r}")
+        X, y = check_data(X, y)
+        self.law.summary(y)
+        n, self.tokens_, d = X.shape
+        W = generator(self.random_state).standard_normal((n_inits, d, width), dtype=np.float32)
+        data = _padded(X, y)
+        trained, curves = [], []
+        for group in np.array_split(W, -(-n_inits // self._group(len(data[0])))):
+            final, curve = _train(
+                jnp.asarray(group),
+                *map(jnp.asarray, data),
+                jnp.float32(positive("learning_rate", self.learning_rate)),
+                steps=integer("steps", self.steps, low=1),
+                beta=float(self.beta) if isinstance(self.law, Softmax) else None,
+                precision=self.precision,
+            )
+            trained.append(np.asarray(final))
+            curves.append(np.asarray(curve) * d / n)
+        self._finish(np.concatenate(trained), np.concatenate(curves, axis=1))
+        return self
+
+    def _group(self, n: int) -> int:
+        """Initialisations whose projected tokens and their gradients fit in the memory budget."""
+        per_init = 4 * 6 * n * self.tokens_ * max(self.width, self.tokens_)
+        return max(1, int(positive("memory_budget", self.memory_budget) // per_init))
+
+    def _finish(self, W: np.ndarray, curve: np.ndarray) -> None:
+        self.weights_, self.loss_curve_, self.loss_ = W, curve, curve[-1]
+        S = np.stack([matrix(w) for w in W])
+        self.S_ = S.mean(axis=0)
+        spread = ((S - self.S_) ** 2).sum(axis=(1, 2)).sum() / len(self.S_)
+        self.predicted_mse_ = float(spread / (len(W) - 1)) if len(W) > 1 else float("nan")
+        self.converged_ = bool(np.isfinite(W).all() and (self.loss_ < self.tol).all())
+        if not np.isfinite(W).all():
+            warnings.warn("gradient descent diverged; a smaller learning_rate helps", ConvergenceWarning, stacklevel=3)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Outputs (n, T, T) for fresh sequences (n, T, d)."""
+        if getattr(self, "prediction", None) != "bayes" or not hasattr(self, "weights_"):
+            return super().predict(X)
+        X = np.asarray(X, dtype=np.float64)
+        return np.asarray(np.mean([self.law.output(indices(X, matrix(w))) for w in self.weights_], axis=0))
+
+
+def matrix(W: np.ndarray) -> np.ndarray:
+    """S = W W^T / sqrt(r d), float64."""
+    W = np.asarray(W, dtype=np.float64)
+    return np.asarray(W @ W.T / np.sqrt(W.size))
+
+
+def _padded(X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Samples padded to the next of a geometric series of sizes, so that a sweep over alpha compiles few programs."""
+    n = len(X)
+    floor = 1 if jax.default_backend() == "cpu" else 1024  # smaller batches do not fill an accelerator
+    size = max(floor, int(np.ceil(2 ** (np.ceil(2 * np.log2(n)) / 2))))
+    pad = [(0, size - n), (0, 0), (0, 0)]
+    weight = np.pad(np.ones(n, dtype=np.float32), (0, size - n))
+    return np.pad(np.asarray(X, np.float32), pad), np.pad(np.asarray(y, np.float32), pad), weight
+
+
+def student_outputs(W: jax.Array, X: jax.Array, beta: float | None, precision: str) -> jax.Array:
+    """Outputs of all initialisations, (inits, n, T, T); ``beta`` None is the linear channel."""
+    d, r = W.shape[1:]
+    tokens = X.shape[1]
+    P = jnp.einsum("ntd,idr->intr", X, W, precision=PRECISIONS[precision]) / np.sqrt(d)
+    first, second = pairs(tokens)
+    dots = [(P[:, :, a] * P[:, :, b]).sum(axis=-1) for a, b in zip(first, second, strict=True)]
+    gram = jnp.stack(dots, axis=-1)[..., pair_of(tokens)]
+    norm = (W**2).sum(axis=(1, 2))[:, None, None, None] / (np.sqrt(r) * d)
+    h = gram / np.sqrt(r) - norm * jnp.eye(tokens)
+    return h if beta is None else jax.nn.softmax(beta * h, axis=-1)
+
+
+@functools.partial(jax.jit, static_argnames=("steps", "beta", "precision"), donate_argnames=("W",))
+def _train(
+    W: jax.Array,
+    X: jax.Array,
+    y: jax.Array,
+    weight: jax.Array,
+    rate: jax.Array,
+    *,
+    steps: int,
+    beta: float | None,
+    precision: str,
+) -> tuple[jax.Array, jax.Array]:
+    """Adam on every initialisation (the losses are a sum over them, so their gradients do not mix)."""
+    d = W.shape[1]
+
+    def losses(W: jax.Array) -> tuple[jax.Array, jax.Array]:
+        gap = ((student_outputs(W, X, beta, precision) - y) ** 2).sum(axis=(2, 3))
+        each = (gap * weight).sum(axis=1) / d
+        return each.sum(), each
+
+    optimiser = optax.adam(rate)
+
+    def step(carry: Any, _: None) -> tuple[Any, jax.Array]:
+        W, state = carry
+        (_, each), slope = jax.value_and_grad(losses, has_aux=True)(W)
+        update, state = optimiser.update(slope, state)
+        return (optax.apply_updates(W, update), state), each
+
+    (W, _), curve = jax.lax.scan(step, (W, optimiser.init(W)), None, length=steps)
+    return W, curve
