@@ -21,6 +21,7 @@ LONG_STEPS = 120
 PROMISING = 1e-6
 EXACT = 1e-16
 _FINALISTS = 3
+_WITNESSES, _SAME = 4, 1e-3
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ def race(
     """The best long fit over the starts.
 
     Every start gets a short fit on a subset of rows. The first that falls below ``PROMISING`` is fitted at length; when
-    that ends exact the race is over. Otherwise the best three are fitted at length.
+    that ends exact the race is over. It is over, too, when four short fits end at the same error and a long one cannot halve
+    it: that is the floor of the noise, or of too few heads. Otherwise the best three are fitted at length.
 
     Parameters
     ----------
@@ -99,6 +101,10 @@ def race(
                 return finals[-1]
         else:
             fits.append(fit)
+        if not finals and (best := _agreed(fits)) is not None:
+            finals.append(_long_fit(long, best, long_basis, budget))
+            if finals[-1].nmse < EXACT or finals[-1].nmse > best.nmse / 2:
+                return finals[-1]
     for fit in sorted(fits, key=lambda f: f.nmse)[:_FINALISTS]:
         if finals and budget.spent:
             break
@@ -106,6 +112,14 @@ def race(
         if finals[-1].nmse < EXACT:
             break
     return min(finals, key=lambda f: f.nmse)
+
+
+def _agreed(fits: list[Fit]) -> Fit | None:
+    """The best fit, if enough others ended at the same error."""
+    ranked = sorted(fits, key=lambda f: f.nmse)
+    if len(ranked) < _WITNESSES or ranked[_WITNESSES - 1].nmse > (1 + _SAME) * ranked[0].nmse:
+        return None
+    return ranked[0]
 
 
 def _subset(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
