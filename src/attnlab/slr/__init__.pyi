@@ -1,3 +1,15 @@
 from . import figures as figures
 from . import theory as theory
+from .initial import initial_overlaps as initial_overlaps
+from .initial import overlaps_of as overlaps_of
+from .learners.amp import AMP as AMP
+from .learners.attention import LinearAttention as LinearAttention
+from .learners.attention import SoftmaxAttention as SoftmaxAttention
+from .learners.attention import SoftplusAttention as SoftplusAttention
+from .learners.erf_attention import SingleLocationAttention as SingleLocationAttention
+from .learners.predictors import BayesPredictor as BayesPredictor
+from .learners.predictors import LinearPredictor as LinearPredictor
+from .learners.predictors import NullPredictor as NullPredictor
+from .learners.predictors import OraclePredictor as OraclePredictor
+from .sgd import simulate_sgd as simulate_sgd
 from .task import Task as Task

@@ -1,0 +1,106 @@
+"""Bayes-optimal approximate message passing for the spiked law (arXiv:2509.21936)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from scipy import special
+from sklearn.exceptions import ConvergenceWarning
+
+from attnlab.common.validation import integer, nonnegative, positive, real
+from attnlab.slr.learners.tokens import TokenRegressor, present
+
+
+class AMP(TokenRegressor):
+    r"""Estimates the posterior means of k* and v* in the spiked law with gamma = 1 and Gaussian k*, v*.
+
+    One iteration, with :math:`\alpha = n/d` and all updates damped:
+
+    .. math::
+        \omega^k = Xk/\sqrt d - V_kg^k,\quad \omega^v = Xv/\sqrt d - V_vg^v,\quad
+        w_l \propto e^{\sqrt\nu\,\omega^k_l - (y - \omega^v_l)^2/2(V_v + \Delta)} \\
+        g^k = \sqrt\nu\,w,\quad g^v = w(y - \omega^v)/(V_v + \Delta),\quad
+        A_k = \tfrac{\nu}{d}\sum w^2,\quad A_v = \tfrac1d\sum (g^v)^2 \\
+        k = \frac{(A_k - \alpha\nu)k + X^\top g^k/\sqrt d}{1 + A_k},\quad
+        v = \frac{A_vv + X^\top g^v/\sqrt d}{1 + A_v},\quad V = \frac{1}{1 + A}
+
+    Parameters
+    ----------
+    nu : strength of the mark.
+    noise_var : variance :math:`\Delta` of the output noise, as the algorithm assumes it.
+    damping : share of the old iterate that is kept; without damping the iteration diverges.
+    max_iter, tol : iterations allowed, and the relative change of (k, v) at which they stop.
+
+    Attributes
+    ----------
+    k_, v_ : (d,), posterior means; k*, v* have norm sqrt(d) in this normalisation.
+    change_ : relative change of (k, v) at each iteration.
+    converged_, n_iter_ : whether the tolerance was met, and the iterations made.
+
+    Source: arXiv:2509.21936; equations derived here. Its performance is
+    :func:`attnlab.slr.theory.bayes_state_evolution`.
+    """
+
+    def __init__(
+        self, nu: float = 2.0, noise_var: float = 0.01, *, damping: float = 0.5, max_iter: int = 300, tol: float = 1e-5
+    ):
+        self.nu = nu
+        self.noise_var = noise_var
+        self.damping = damping
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any) -> AMP:
+        """Iterate from zero to convergence."""
+        nu, noise_var = nonnegative("nu", self.nu), positive("noise_var", self.noise_var)
+        damping = real("damping", self.damping, low=0.0, high=1.0, open_high=True)
+        max_iter, tol = integer("max_iter", self.max_iter, low=1), positive("tol", self.tol)
+        X, y = self._check_fit(X, y)
+        if not present(X).all():
+            raise ValueError("X must hold no padding (tokens of zeros): message passing is written for one length")
+        self.k_, self.v_, self.change_ = _iterate(X, y, nu, noise_var, damping, max_iter, tol)
+        self.n_iter_ = len(self.change_)
+        self.converged_ = bool(self.change_[-1] <= tol)
+        if not self.converged_:
+            warnings.warn(
+                f"AMP did not converge in {self.n_iter_} iterations (last relative change {self.change_[-1]:.2g}); "
+                "raise damping or max_iter",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def predict(self, X: Any) -> Float[np.ndarray, " n"]:
+        r""":math:`\sum_l \mathrm{softmax}(\sqrt\nu\,Xk/\sqrt d)_l\,X_l\cdot v/\sqrt d`."""
+        X = self._check_predict(X)
+        chi, z = np.moveaxis(X @ np.stack([self.k_, self.v_], axis=1) / np.sqrt(self.d_in_), 2, 0)
+        score = np.where(present(X), np.sqrt(self.nu) * chi, -np.inf)
+        return np.asarray(np.sum(special.softmax(score, axis=1) * z, axis=1))
+
+
+def _iterate(
+    X: np.ndarray, y: np.ndarray, nu: float, noise_var: float, damping: float, max_iter: int, tol: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n, L, d = X.shape
+    flat, alpha, y = X.reshape(n * L, d) / np.sqrt(d), n / d, y[:, None]
+    estimate, g = np.zeros((d, 2)), np.zeros((n, L, 2))
+    A = np.zeros(2)
+    changes = []
+    for _ in range(max_iter):
+        V = 1 / (1 + A)
+        omega_k, omega_v = np.moveaxis((flat @ estimate).reshape(n, L, 2) - V * g, 2, 0)
+        spread = V[1] + noise_var
+        w = special.softmax(np.sqrt(nu) * omega_k - (y - omega_v) ** 2 / (2 * spread), axis=1)
+        g_new = np.stack([np.sqrt(nu) * w, w * (y - omega_v) / spread], axis=2)
+        A_new = np.sum(g_new**2, axis=(0, 1)) / d
+        g, A = damping * g + (1 - damping) * g_new, damping * A + (1 - damping) * A_new
+        pull = (A - [alpha * nu, 0.0]) * estimate + flat.T @ g.reshape(n * L, 2)
+        update = damping * estimate + (1 - damping) * pull / (1 + A)
+        changes.append(float(np.linalg.norm(update - estimate) / (np.linalg.norm(update) + 1e-300)))
+        estimate = update
+        if changes[-1] <= tol or not np.isfinite(changes[-1]):
+            break
+    return estimate[:, 0].copy(), estimate[:, 1].copy(), np.array(changes)

@@ -1,0 +1,141 @@
+"""Reference predictors: zero, linear, attention at the planted pair, and the Bayes rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from scipy import linalg, special
+
+from attnlab.common.validation import nonnegative, positive
+from attnlab.slr.learners.tokens import TokenRegressor
+from attnlab.slr.task import Task
+
+
+class NullPredictor(TokenRegressor):
+    """Predicts zero, the mean of the output: what has learned nothing.
+
+    Attributes
+    ----------
+    n_tokens_in_, d_in_ : shape of the training sequences.
+    """
+
+    def fit(self, X: Any, y: Any) -> NullPredictor:
+        """Remember the shape of the data."""
+        self._check_fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> Float[np.ndarray, " n"]:
+        """Zeros."""
+        return np.zeros(len(self._check_predict(X)))
+
+
+class LinearPredictor(TokenRegressor):
+    r"""Least squares on all entries of all tokens, :math:`\hat y = \sum_l \beta_l \cdot X_l`.
+
+    Parameters
+    ----------
+    ridge : penalty :math:`n\,\text{ridge}\,|\beta|^2`; 0 is least squares (of minimum norm when underdetermined).
+
+    Attributes
+    ----------
+    coef_ : (L, d), the fitted :math:`\beta`.
+    """
+
+    def __init__(self, ridge: float = 0.0):
+        self.ridge = ridge
+
+    def fit(self, X: Any, y: Any) -> LinearPredictor:
+        """Solve the normal equations, or the least-squares problem where they are singular."""
+        ridge = nonnegative("ridge", self.ridge)
+        X, y = self._check_fit(X, y)
+        flat = X.reshape(len(X), -1)
+        gram = flat.T @ flat + len(X) * ridge * np.eye(flat.shape[1])
+        try:
+            if len(X) < flat.shape[1] and ridge == 0:
+                raise linalg.LinAlgError("underdetermined")
+            coef = linalg.cho_solve(linalg.cho_factor(gram), flat.T @ y)
+        except linalg.LinAlgError:
+            coef = linalg.lstsq(flat, y)[0]
+        self.coef_ = coef.reshape(X.shape[1:])
+        return self
+
+    def predict(self, X: Any) -> Float[np.ndarray, " n"]:
+        """:math:`\\sum_l \\beta_l \\cdot X_l`."""
+        X = self._check_predict(X)
+        if X.shape[1] != self.n_tokens_in_:
+            raise ValueError(f"X must have {self.n_tokens_in_} tokens, got shape {X.shape}")
+        return np.asarray(np.tensordot(X, self.coef_, axes=2))
+
+
+class OraclePredictor(TokenRegressor):
+    r"""Erf attention at the planted pair, :math:`\sum_l \mathrm{erf}(\lambda X_l\cdot k^*)\,X_l\cdot v^*`.
+
+    Parameters
+    ----------
+    task : the :class:`~attnlab.slr.Task` whose truth is used.
+    lam : inverse temperature; None is :math:`(dL)^{-1/4}`, at which the risk tends to the Bayes risk.
+
+    Attributes
+    ----------
+    k_, v_ : the planted directions.
+    lam_ : the temperature used.
+    """
+
+    def __init__(self, task: Task | None = None, lam: float | None = None):
+        self.task = task
+        self.lam = lam
+
+    def fit(self, X: Any, y: Any) -> OraclePredictor:
+        """Nothing is learned; the data must have the task's dimension."""
+        task = _task(self.task)
+        self._check_fit(X, y)
+        _same_width(task, self.d_in_)
+        self.lam_ = (task.d * task.L) ** -0.25 if self.lam is None else positive("lam", self.lam)
+        self.k_, self.v_ = task.k_star, task.v_star
+        return self
+
+    def predict(self, X: Any) -> Float[np.ndarray, " n"]:
+        """The attention layer."""
+        X = self._check_predict(X)
+        return np.asarray(np.sum(special.erf(self.lam_ * (X @ self.k_)) * (X @ self.v_), axis=1))
+
+
+class BayesPredictor(TokenRegressor):
+    r"""The best predictor of all, :math:`\mathbb{E}[y \mid X] = \sum_l p_l\, X_l\cdot v^*`, given the planted pair.
+
+    Parameters
+    ----------
+    task : the :class:`~attnlab.slr.Task` that generates the data, of any law and length.
+
+    Attributes
+    ----------
+    task_ : the same.
+    """
+
+    def __init__(self, task: Task | None = None):
+        self.task = task
+
+    def fit(self, X: Any, y: Any) -> BayesPredictor:
+        """Nothing is learned; the data must have the task's dimension."""
+        self.task_ = _task(self.task)
+        self._check_fit(X, y)
+        _same_width(self.task_, self.d_in_)
+        return self
+
+    def predict(self, X: Any) -> Float[np.ndarray, " n"]:
+        """Average of the tokens' outputs over the posterior of the location."""
+        X = self._check_predict(X)
+        return np.asarray(np.sum(self.task_.posterior(X) * (X @ self.task_.v_star), axis=1))
+
+
+def _task(task: Task | None) -> Task:
+    if not isinstance(task, Task):
+        raise ValueError(f"task must be the slr.Task that generates the data, got {task!r}")
+    return task
+
+
+def _same_width(task: Task, d: int) -> None:
+    if task.d != d:
+        raise ValueError(f"X must have tokens of width d={task.d} (that of the task), got {d}")
