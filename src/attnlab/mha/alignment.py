@@ -47,8 +47,12 @@ class Equivalences:
 
     def __str__(self) -> str:
         parts = [f"heads {list(self.free)} have W = 0, so their Theta is free"] * bool(self.free)
-        parts += [f"heads {list(g)} have the same Theta (up to sign at k = 2), only a sum of W shows" for g in self.merged]
-        parts += [f"heads {list(s)} can change sign together at k = 2 (the sum of their W vanishes)" for s in self.flipped]
+        parts += [
+            f"heads {list(g)} have the same Theta (up to sign at k = 2), only a sum of W shows" for g in self.merged
+        ]
+        parts += [
+            f"heads {list(s)} can change sign together at k = 2 (the sum of their W vanishes)" for s in self.flipped
+        ]
         return "; ".join(parts) if parts else "unique up to the order of the heads"
 
 

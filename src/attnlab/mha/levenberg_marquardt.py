@@ -80,7 +80,9 @@ def _step(
     for _ in range(_TRIES):
         delta = _solve(equations, mu * diagonal)
         if delta is not None:
-            move = delta.reshape(theta.shape) if basis is None else np.tensordot(delta.reshape(len(theta), -1), basis, 1)
+            move = (
+                delta.reshape(theta.shape) if basis is None else np.tensordot(delta.reshape(len(theta), -1), basis, 1)
+            )
             fit = regress(rows, theta + move)
             if fit.nmse(rows.Y) < error:
                 return theta + move, fit, max(mu / 5, 1e-15)

@@ -163,9 +163,7 @@ class AttentionLearner(LayerRegressor):
         if "sculpted" in self.starts and sculptable and not budget.spent:
             point = sculpt(X, y, rows, budget=budget).point
             span = long_axes(point, m)
-            yield search_net(
-                rows, span.basis, float(np.linalg.norm(point.theta)), m, rng, budget, refine=False
-            ).theta
+            yield search_net(rows, span.basis, float(np.linalg.norm(point.theta)), m, rng, budget, refine=False).theta
         if "random" in self.starts or budget.spent:
             yield from random
 

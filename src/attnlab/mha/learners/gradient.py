@@ -99,7 +99,9 @@ class GradientLearner(LayerRegressor):
                 theta, w, error, used = _lbfgs(tokens, outputs, theta, w, max_iter)
             else:
                 rate = rates[start % len(rates)]
-                theta, w, error, used = _adam(tokens, outputs, theta, w, max_iter, rate, batch, int(rng.integers(2**31)))
+                theta, w, error, used = _adam(
+                    tokens, outputs, theta, w, max_iter, rate, batch, int(rng.integers(2**31))
+                )
             self.train_nmse_path_.append(error)
             self.n_iter_ += used
             if error < best or start == 0:

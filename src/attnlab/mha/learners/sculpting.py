@@ -181,7 +181,12 @@ class SculptingLearner(LayerRegressor):
         begun = time.monotonic()
         spans[m] = self._span(m, sculpture, rng)
         self.steps_.append(
-            Step("long axes", time.monotonic() - begun, {"n_heads": float(m), "gap": spans[m].gap}, {"basis": spans[m].basis})
+            Step(
+                "long axes",
+                time.monotonic() - begun,
+                {"n_heads": float(m), "gap": spans[m].gap},
+                {"basis": spans[m].basis},
+            )
         )
         begun = time.monotonic()
         norm = float(np.linalg.norm(sculpture.point.theta))

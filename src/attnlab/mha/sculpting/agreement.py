@@ -82,9 +82,7 @@ def refit_sum(rows: Rows, patterns: np.ndarray, weights: np.ndarray) -> np.ndarr
     return solution
 
 
-def find_agreement(
-    rows: Rows, w_sum: np.ndarray, *, rounds: int = 60, deadline: float = np.inf
-) -> Agreement:
+def find_agreement(rows: Rows, w_sum: np.ndarray, *, rounds: int = 60, deadline: float = np.inf) -> Agreement:
     """Graduated trimming from a crude sum of projections, on growing sets of rows.
 
     The scale starts at the 30 % quantile of the residuals and shrinks by 0.75 a round, down to the residual of the
@@ -92,7 +90,6 @@ def find_agreement(
     shrink further: rare agreement is searched for only with a sum that recognises it. Where attention is hard there
     are too few interior rows and the floor is used. Weights are Geman and McClure's, (1 + (r/s)^2)^-2.
     """
-    rows = rows.take(np.ptp(rows.K, axis=1).any(axis=1))  # equal keys show nothing of the pattern
     state: Agreement | None = None
     for level in _levels(len(rows)):
         looked_at = rows.take(slice(0, level))

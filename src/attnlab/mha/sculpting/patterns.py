@@ -34,7 +34,8 @@ def regress_patterns(rows: Rows, w_sum: np.ndarray, start: np.ndarray | None = N
         patterns = _projected_gradient(values, target, start)
     left = target - (patterns[:, None, :] @ values)[:, 0]
     spread = np.sqrt(np.mean(np.sum(values**2, axis=2), axis=1))
-    return patterns, np.linalg.norm(left, axis=1) / np.maximum(spread, np.finfo(float).tiny)
+    shown = spread > 1e-12 * np.linalg.norm(centre[:, 0], axis=1)  # equal keys show nothing of the pattern
+    return patterns, np.where(shown, np.linalg.norm(left, axis=1) / np.where(shown, spread, 1.0), np.inf)
 
 
 def project_to_simplex(points: np.ndarray) -> np.ndarray:

@@ -100,9 +100,7 @@ def longest_chords(body: Polytope, number: int, *, tries: int, rng: np.random.Ge
         for coordinate in rng.permutation(u)[:tries]:
             direction = np.eye(u)[coordinate]
             direction = direction - sum(f * f[coordinate] for f in found)
-            ends = [
-                linprog(s * direction, A_ub=program, b_ub=b, bounds=bounds, method="highs").x for s in (1.0, -1.0)
-            ]
+            ends = [linprog(s * direction, A_ub=program, b_ub=b, bounds=bounds, method="highs").x for s in (1.0, -1.0)]
             if any(end is None for end in ends):
                 continue
             chord = ends[1] - ends[0]

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from attnlab import mha
+from attnlab.mha import theory
+from attnlab.mha.certificate import certify, empirical_bernstein, output_bound
+
+
+def test_coverage_of_both_statements(seed):
+    """200 repetitions at delta = 0.05: at most 10 misses are expected, Bernstein is far on the safe side."""
+    rng = np.random.default_rng(seed)
+    misses_loss = misses_tail = 0
+    for _ in range(200):
+        losses_mean = 0.2  # of Beta(1, 4)
+        sample = rng.beta(1, 4, 100)
+        misses_loss += empirical_bernstein(sample, 1.0, 0.05) < losses_mean
+        # uniform errors: a fresh one exceeds the largest of 100 with probability 1 - largest
+        errors = rng.uniform(size=(100, 1, 1))
+        certificate = certify(errors, 0 * errors, bound=1.0)
+        misses_tail += 1 - certificate.largest_error > certificate.tail_probability
+    assert misses_loss <= 10
+    # the tail statement is tight: 200 * 0.05 = 10 misses on average, three standard deviations above
+    assert misses_tail <= 10 + 3 * np.sqrt(9.5)
+
+
+def test_an_exact_fit_is_certified_up_to_the_range_term():
+    y = np.random.default_rng(0).standard_normal((500, 2, 3))
+    certificate = certify(y, y, bound=4.0)
+    assert certificate.mean_loss == 0
+    assert certificate.loss_bound == pytest.approx(theory.certificate_width(500, 16.0))
+    assert certificate.tail_probability == pytest.approx(theory.tail_probability(500))
+
+
+def test_without_a_bound_only_the_tail_statement_is_made():
+    y = np.ones((10, 2, 2))
+    assert certify(y, y).loss_bound == np.inf
+
+
+def test_the_output_bound_holds_on_the_cube():
+    task = mha.Task(d=6, k=3, n_heads=2, rho=20.0)
+    assert np.abs(task.sample(3000)[1]).max() <= output_bound(task.W)
+
+
+def test_an_impossible_bound_is_refused():
+    with pytest.raises(ValueError, match="bound must be at least the largest error"):
+        certify(np.ones((5, 2, 2)), np.zeros((5, 2, 2)), bound=0.5)
+
+
+def test_enough_examples_certify_a_target():
+    n = theory.certificate_examples(0.01, bound=70.0)
+    assert theory.certificate_width(n, 70.0) <= 0.01 < theory.certificate_width(n - 1, 70.0)

@@ -1,0 +1,154 @@
+import numpy as np
+import pytest
+
+from attnlab import mha
+from attnlab.mha import theory
+from attnlab.mha.layer import Rows, rows_of
+from attnlab.mha.sculpting.agreement import find_agreement
+from attnlab.mha.sculpting.axes import heads_by_gap, long_axes
+from attnlab.mha.sculpting.body import Body, derivatives, divergence, minimum_norm_point
+from attnlab.mha.sculpting.crude import crude_sum
+from attnlab.mha.sculpting.patterns import _projected_gradient, project_to_simplex, regress_patterns
+from attnlab.mha.sculpting.phases import sculpt
+from attnlab.mha.sculpting.program import longest_chords, polytope
+from attnlab.mha.varpro import row_patterns
+
+
+@pytest.fixture(scope="module")
+def task():
+    return mha.Task(d=8, k=2, n_heads=2, rho=2.0, seed=0)
+
+
+@pytest.fixture(scope="module")
+def examples(task):
+    return task.sample(30_000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def sculpture(examples):
+    return sculpt(*examples, rows_of(*examples))
+
+
+def relative(found, true):
+    return np.linalg.norm(found - true) / np.linalg.norm(true)
+
+
+def test_the_crude_sum_has_the_mean_of_the_first_order_formula():
+    task = mha.Task(d=6, k=3, n_heads=2, rho=0.3)
+    found = crude_sum(*task.sample(400_000))
+    predicted = theory.crude_sum_mean(task.Theta, task.W, k=3)
+    # second order in rho = 0.3 leaves about 1 %, the plain sum is several times further away
+    assert relative(found, predicted) < 0.02
+    assert relative(found, task.W.sum(axis=0)) > 2 * relative(found, predicted)
+
+
+def test_projection_on_the_simplex_is_the_nearest_point():
+    points = np.random.default_rng(0).standard_normal((200, 4))
+    p = project_to_simplex(points)
+    assert p.min() >= 0
+    assert np.abs(p.sum(axis=1) - 1).max() < 1e-14
+    # the optimality condition: the gap is constant on the support and smaller off it
+    gap = points - p
+    top = gap.max(axis=1, keepdims=True)
+    assert np.all((np.abs(gap - top) < 1e-12) | (p == 0))
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_exact_pattern_regression_satisfies_the_optimality_conditions(k):
+    rng = np.random.default_rng(k)
+    rows = Rows(np.zeros((300, 6)), rng.standard_normal((300, k, 6)), rng.standard_normal((300, 6)))
+    w_sum = rng.standard_normal((6, 6))
+    p, _ = regress_patterns(rows, w_sum)
+    values = rows.K @ w_sum
+    slope = (values @ ((p[:, None] @ values)[:, 0] - rows.Y)[..., None])[..., 0]
+    lowest = slope.min(axis=1)
+    assert np.abs(np.sum(p * slope, axis=1) - lowest).max() < 1e-8 * np.abs(slope).max()
+
+
+def test_the_gradient_method_for_many_tokens_agrees_with_the_exact_one():
+    rng = np.random.default_rng(0)
+    rows = Rows(np.zeros((300, 6)), rng.standard_normal((300, 4, 6)), rng.standard_normal((300, 6)))
+    exact, _ = regress_patterns(rows, np.eye(6))
+    values = rows.K - rows.K.mean(axis=1, keepdims=True)
+    p = exact
+    for _ in range(40):
+        p = _projected_gradient(values, rows.Y - rows.K.mean(axis=1), p if _ else None)
+    assert np.abs(p - exact).max() < 1e-3
+
+
+def test_one_head_agrees_with_itself_on_every_row():
+    task = mha.Task(d=5, k=3, n_heads=1, rho=2.0, tokens_law="gaussian")
+    rows = rows_of(*task.sample(300))
+    p, residual = regress_patterns(rows, task.W[0])
+    assert residual.max() < 1e-6
+    assert np.abs(p - row_patterns(rows, task.Theta)[:, 0]).max() < 1e-5
+
+
+def test_equal_keys_are_never_taken_for_agreement():
+    rows = Rows(np.ones((1, 4)), np.ones((1, 3, 4)), np.ones((1, 4)))
+    assert regress_patterns(rows, np.eye(4))[1][0] == np.inf
+
+
+def test_the_derivatives_of_the_divergence_are_those_of_finite_differences():
+    rng = np.random.default_rng(0)
+    task = mha.Task(d=3, k=3, n_heads=1, rho=2.0)
+    rows = rows_of(*task.sample(40))
+    body = Body(rows, project_to_simplex(rng.standard_normal((len(rows), 3))), np.ones(len(rows)))
+    theta = rng.standard_normal((3, 3))
+    gradient, hessian = derivatives(body, theta)
+    step = 1e-5
+    for i, index in enumerate(np.ndindex(3, 3)):
+        moved = np.zeros((3, 3))
+        moved[index] = step
+        slope = (divergence(body, theta + moved) - divergence(body, theta - moved)) / (2 * step)
+        assert gradient[index] == pytest.approx(slope, abs=1e-8)
+        second = (derivatives(body, theta + moved)[0] - derivatives(body, theta - moved)[0]) / (2 * step)
+        assert np.abs(hessian[i] - second.ravel()).max() < 1e-7
+
+
+def test_every_affine_combination_of_heads_lies_in_the_body(task):
+    """Rows of exact agreement cut out a body on which the divergence vanishes along the whole hull."""
+    X = task.tokens_of(4000)
+    rows = rows_of(X, mha.attention(X, task.Theta, task.W))
+    p = row_patterns(rows, task.Theta)
+    agree = np.abs(p[:, 0] - p[:, 1]).max(axis=1) < 1e-3
+    body = Body(rows.take(agree), p[agree, 0], np.ones(int(agree.sum())))
+    for t in (-0.5, 0.0, 0.5, 1.0, 1.5):
+        assert divergence(body, t * task.Theta[0] + (1 - t) * task.Theta[1]) < 1e-4
+    assert divergence(body, np.zeros((8, 8))) > 0.01
+
+
+def test_sculpting_finds_sum_and_span_before_any_nonconvex_step(task, sculpture):
+    assert relative(sculpture.agreement.w_sum, task.W.sum(axis=0)) < 2e-3
+    assert mha.span_error(long_axes(sculpture.point, 2).basis, task.Theta) < 0.03
+
+
+def test_the_gap_counts_the_heads(sculpture):
+    curvatures = np.linalg.eigvalsh(sculpture.point.hessian)
+    assert heads_by_gap(curvatures, max_heads=5) == 2
+
+
+def test_the_point_of_smallest_norm_is_near_the_hull_and_its_newton_converged(task, sculpture):
+    assert sculpture.point.converged
+    along = task.Theta[0] - task.Theta[1]
+    off = sculpture.point.theta - task.Theta[0]
+    off = off - along * np.sum(off * along) / np.sum(along**2)
+    assert np.linalg.norm(off) < 0.05 * np.linalg.norm(task.Theta[0])
+
+
+def test_the_linear_program_finds_one_long_chord(task, examples):
+    agreement = find_agreement(rows_of(*examples), crude_sum(*examples))
+    chords = longest_chords(polytope(agreement, limit=300), 2, tries=6, rng=np.random.default_rng(0))
+    assert chords.lengths[0] >= 10 * chords.lengths[1]
+    along = (task.Theta[0] - task.Theta[1]).ravel()
+    cosine = chords.directions[0].ravel() @ along / np.linalg.norm(along)
+    assert np.sqrt(1 - cosine**2) < 0.05
+
+
+def test_without_heads_in_common_there_is_no_body_to_find():
+    """With one head every row agrees; the point of smallest norm is the head itself."""
+    task = mha.Task(d=6, k=3, n_heads=1, rho=2.0)
+    rows = rows_of(*task.sample(400))
+    body = Body(rows, row_patterns(rows, task.Theta)[:, 0], np.ones(len(rows)))
+    point = minimum_norm_point(body, shrinkage=1e-10)
+    assert relative(point.theta, task.Theta[0]) < 1e-5
