@@ -8,3 +8,5 @@ from .learners.gradient_descent import GradientDescent as GradientDescent
 from .learners.gradient_descent import matrix as matrix
 from .stream import TokenStream as TokenStream
 from .task import Task as Task
+from .deep_task import DeepTask as DeepTask
+from .learners.deep_amp import DeepAMP as DeepAMP

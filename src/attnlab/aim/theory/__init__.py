@@ -1,6 +1,7 @@
 """What is predicted of attention-indexed models as d grows: Bayes errors, thresholds, free entropy, generalisation."""
 
 from attnlab.aim.theory.bayes import StateEvolution, mmse, parametric_curve, state_evolution
+from attnlab.aim.theory.deep import DeepEvolution, deep_state_evolution, deep_strength
 from attnlab.aim.theory.free_entropy import free_entropy, log_energy_information, mutual_information, output_entropy
 from attnlab.aim.theory.generalization import generalization_error
 from attnlab.aim.theory.limits import (
@@ -14,8 +15,11 @@ from attnlab.aim.theory.limits import (
 from attnlab.aim.theory.output import channel_strength
 
 __all__ = [
+    "DeepEvolution",
     "StateEvolution",
     "channel_strength",
+    "deep_state_evolution",
+    "deep_strength",
     "free_entropy",
     "generalization_error",
     "large_alpha_mmse",
