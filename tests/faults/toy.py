@@ -1,4 +1,4 @@
-"""A sweep whose cells are quick, deterministic and, on request, deadly; run as a program it is a driver to be killed."""
+"""A sweep whose cells are quick, deterministic and, on request, deadly; as a program it is a driver to be killed."""
 
 import argparse
 import os

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import queue
 import tomllib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from attnlab.common.figure import Cell
 from attnlab.common.validation import integer
@@ -19,10 +20,13 @@ from attnlab.lab.outcome import Outcome, compute, killed
 TRIES = 3
 # Cells handed to each worker at a time: one to compute and one waiting, so that little is in flight when all stops.
 WINDOW = 2
+# Seconds between looks at the workers, and without a sign of life before they are given up.
+POLL, PATIENCE = 5.0, 60.0
 # Dask's own log lines about dead workers would bury ours.
 QUIET = {"DASK_LOGGING__DISTRIBUTED": "critical", "DASK_LOGGING__TORNADO": "critical"}
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Yields the outcome of each cell as it is finished, in any order."""
 
@@ -40,63 +44,92 @@ class SerialEngine:
         return map(compute, cells)
 
 
+class WorkersGone(LabError):
+    """No worker has been seen for too long."""
+
+
 @dataclass(frozen=True)
 class DaskEngine:
     """Cells on Dask workers.
 
     ``connect`` opens a client on a cluster and closes both on leaving. A cell in whose company a worker died is tried
-    again alone, since only then a further death can be laid at its door.
+    again alone, since only then a further death can be laid at its door. A cluster that lost all its workers is
+    opened anew.
     """
 
     connect: Callable[[], contextlib.AbstractContextManager[Any]]
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
-        """Compute the cells, a small window at a time; the outcome of a cell is released once it was taken."""
-        if not cells:
-            return
-        with self.connect() as client:
-            suspects: list[Cell] = []
-            yield from self._all_at_once(client, cells, suspects)
-            for cell in suspects:
-                yield self._alone(client, cell)
+        """Compute the cells, a small window at a time."""
+        pending = {cell.id: cell for cell in cells}
+        deaths: Counter[str] = Counter()
+        for _ in range(TRIES):
+            if not pending:
+                return
+            with contextlib.suppress(WorkersGone), self.connect() as client:
+                for outcome in _settle(client, list(pending.values()), deaths):
+                    del pending[outcome.cell.id]
+                    yield outcome
+        if pending:
+            raise LabError(f"no worker is left and {len(pending)} cells remain; run the same command to go on")
 
-    def _all_at_once(self, client: Any, cells: Sequence[Cell], suspects: list[Cell]) -> Iterator[Outcome]:
-        from distributed import KilledWorker, as_completed
 
-        waiting = deque(cells)
-        window = WINDOW * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-        in_flight: dict[str, Cell] = {}
+def _settle(client: Any, cells: Sequence[Cell], deaths: Counter[str]) -> Iterator[Outcome]:
+    """All cells together, then those under suspicion one by one."""
+    window = WINDOW * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+    suspects = []
+    for cell, outcome in _attempts(client, cells, window):
+        if outcome is None:
+            deaths[cell.id] += 1
+            suspects.append(cell)
+        else:
+            yield outcome.after(deaths[cell.id] + 1)
+    for cell in suspects:
+        outcome = None
+        while outcome is None and deaths[cell.id] < TRIES:
+            ((_, outcome),) = _attempts(client, [cell], 1)
+            deaths[cell.id] += outcome is None
+        yield outcome.after(deaths[cell.id] + 1) if outcome else killed(cell, TRIES)
 
-        def submit_next() -> list[Any]:
-            if not waiting:
-                return []
+
+def _attempts(client: Any, cells: Sequence[Cell], window: int) -> Iterator[tuple[Cell, Outcome | None]]:
+    """Try each cell once, at most ``window`` at a time; None stands for a result that died with its worker."""
+    finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    waiting = deque(cells)
+    in_flight: dict[str, tuple[Cell, Any]] = {}
+    while waiting or in_flight:
+        while waiting and len(in_flight) < window:
             cell = waiting.popleft()
-            in_flight[cell.id] = cell
-            return [client.submit(compute, cell, key=cell.id, pure=False)]
+            future = client.submit(compute, cell, pure=False)
+            in_flight[future.key] = cell, future
+            future.add_done_callback(finished.put)
+        future = _next(finished, client)
+        cell, _ = in_flight.pop(future.key)
+        yield cell, _result(future)
+        future.release()
 
-        finished = as_completed([future for _ in range(window) for future in submit_next()])
-        for future in finished:
-            cell = in_flight.pop(future.key)
-            error = future.exception()
-            if error is None:
-                yield future.result()
-            elif isinstance(error, KilledWorker):
-                suspects.append(cell)
-            else:
-                raise LabError(f"the cluster lost cell {cell.id[:12]}: {error!r}; run the same command to go on")
-            future.release()
-            finished.update(submit_next())
 
-    def _alone(self, client: Any, cell: Cell) -> Outcome:
-        from distributed import KilledWorker
+def _next(finished: queue.SimpleQueue[Any], client: Any) -> Any:
+    """The next finished future, unless all workers are gone for good."""
+    lonely = 0.0
+    while lonely < PATIENCE:
+        with contextlib.suppress(queue.Empty):
+            return finished.get(timeout=POLL)
+        lonely = 0.0 if client.scheduler_info(n_workers=-1)["workers"] else lonely + POLL
+    raise WorkersGone("no worker is left; run the same command to go on")
 
-        for attempt in range(2, TRIES + 1):
-            try:
-                outcome: Outcome = client.submit(compute, cell, key=f"{cell.id}-{attempt}", pure=False).result()
-                return outcome.after(attempt)
-            except KilledWorker as error:
-                why = str(error).split("\n")[0]
-        return killed(cell, TRIES, why)
+
+def _result(future: Any) -> Outcome | None:
+    from distributed import KilledWorker
+
+    try:
+        outcome: Outcome = future.result(timeout=PATIENCE)
+        return outcome
+    except (KilledWorker, TimeoutError):
+        return None
+    except Exception as error:
+        # compute() catches what a cell raises, so this is the cluster: a worker without attnlab, a lost scheduler
+        raise LabError(f"the cluster failed: {error!r}; run the same command to go on") from error
 
 
 @dataclass(frozen=True)
@@ -126,7 +159,10 @@ class LocalWorkers:
             "distributed.scheduler.allowed-failures": 0,
             "distributed.nanny.pre-spawn-environ": environment,
             "distributed.worker.multiprocessing-method": "spawn",
-            "distributed.comm.retry.count": 3,
+            # A nanny brings its worker back by itself; the cluster must not dismiss it meanwhile.
+            "distributed.deploy.lost-worker-timeout": "1 day",
+            # A result that died with its worker is given up for recomputation after this long (by default 30 s).
+            "distributed.comm.timeouts.connect": "5s",
         }
         with (
             quiet_dask(),
@@ -136,7 +172,8 @@ class LocalWorkers:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                config={"distributed.comm.timeouts.connect": "60s"},
+                dashboard_address="127.0.0.1:0",
             ) as cluster,
             Client(cluster) as client,
         ):

@@ -6,7 +6,9 @@ import contextlib
 import csv
 import json
 import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -63,14 +65,18 @@ def copy(row: StoredCell, folder: ArrayFolder, target: Store) -> None:
     target.put_row(row, folder.read(row.id) if row.arrays else b"")
 
 
+# No row is smaller: it carries two SHA-256 hashes, versions and a record.
+SMALLEST_ROW = 256
+
+
 def _readable_rows(path: Path) -> Iterator[StoredCell | None]:
     """Rows one by one by rowid; None for one that cannot be read. A damaged page costs only the rows on it."""
-    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+    with tempfile.TemporaryDirectory() as folder, contextlib.closing(sqlite3.connect(_padded(path, folder))) as db:
         try:
-            (last,) = db.execute("SELECT MAX(rowid) FROM cells").fetchone()
+            db.execute("SELECT 1 FROM cells LIMIT 0")
         except sqlite3.DatabaseError as error:
             raise UsageError(f"nothing can be read from {path}: {error}") from error
-        for rowid in range(1, (last or 0) + 1):
+        for rowid in range(1, path.stat().st_size // SMALLEST_ROW + 2):
             try:
                 values = db.execute(f"SELECT {COLUMNS} FROM cells WHERE rowid = ?", (rowid,)).fetchone()
             except sqlite3.DatabaseError:
@@ -78,6 +84,20 @@ def _readable_rows(path: Path) -> Iterator[StoredCell | None]:
                 continue
             if values is not None:
                 yield StoredCell(*values) if all(v is not None for v in values) else None
+
+
+def _padded(path: Path, folder: str) -> Path:
+    """A copy at the length its header states: SQLite reads nothing at all from a file that is too short."""
+    copied = Path(folder) / path.name
+    shutil.copy(path, copied)
+    log = path.with_name(path.name + "-wal")
+    if log.exists():
+        shutil.copy(log, folder)
+    with open(copied, "r+b") as file:
+        header = file.read(100)
+        page, pages = int.from_bytes(header[16:18], "big"), int.from_bytes(header[28:32], "big")
+        file.truncate(max(copied.stat().st_size, page * pages))
+    return copied
 
 
 def table(records: Records) -> list[dict[str, Any]]:

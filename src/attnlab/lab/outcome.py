@@ -49,9 +49,9 @@ def compute(cell: Cell) -> Outcome:
     return Outcome(cell, "failed" if error else "done", record, error, seconds, 1, device(), versions())
 
 
-def killed(cell: Cell, tries: int, why: str) -> Outcome:
+def killed(cell: Cell, tries: int) -> Outcome:
     """The outcome of a cell whose process died each time."""
-    error = f"the process computing this cell died {tries} times: {why}"
+    error = f"the process computing this cell died {tries} times"
     return Outcome(cell, "failed", {}, error, 0.0, tries, "", versions())
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -16,12 +15,7 @@ from attnlab.lab.outcome import Outcome
 LOG_SECONDS = 60.0
 
 
-class Reporter(Protocol):
-    """Is told of each outcome as it is committed."""
-
-    def __call__(self, outcome: Outcome) -> None:
-        """One more."""
-        ...
+Reporter = Callable[[Outcome], None]
 
 
 def silent(outcome: Outcome) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import errno
 import hashlib
 import json
 import os
@@ -206,8 +205,6 @@ def _as_store_errors(path: Path) -> Iterator[None]:
             f"the store {path} is damaged: {error}. 'attnlab store salvage {path} NEW' saves what is readable"
         ) from error
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
-            raise StoreUnwritable(
-                f"cannot write to {path.parent}: {error.strerror}; what was committed is intact"
-            ) from error
-        raise
+        raise StoreUnwritable(
+            f"cannot write to {path.parent}: {error.strerror}; what was committed is intact"
+        ) from error

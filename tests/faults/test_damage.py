@@ -1,0 +1,171 @@
+"""Damaged files, full disks and hostile input: said in one line, nothing readable is lost."""
+
+import contextlib
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from toy import sweep
+
+from attnlab.lab import SerialEngine, maintenance
+from attnlab.lab.errors import StoreDamaged, StoreUnwritable, UsageError
+from attnlab.lab.runner import compute_cells, missing_cells
+from attnlab.lab.store import Store
+from attnlab.lab.sweep import read
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def filled(tmp_path):
+    """A store of 90 finished cells, closed."""
+    path = tmp_path / "s.sqlite"
+    with Store(path, writable=True) as store:
+        compute_cells(sweep(90, sleep=0.0).cells("quick"), store, SerialEngine())
+    return path
+
+
+def test_a_flipped_byte_in_a_record_is_found(filled):
+    with sqlite3.connect(filled) as db:
+        (cell, text) = db.execute("SELECT id, record FROM cells LIMIT 1").fetchone()
+        changed = text.replace("0", "1", 1)
+        assert changed != text
+        db.execute("UPDATE cells SET record = ? WHERE id = ?", (changed, cell))
+    with Store(filled) as store:
+        assert [(row.id, problem) for row, problem in maintenance.verify(store)] == [
+            (cell, "its record is not what was written")
+        ]
+        with pytest.raises(StoreDamaged, match=cell[:12]):
+            [store.record(row) for row in store.rows()]
+
+
+def test_a_flipped_byte_in_an_array_file_is_found(filled):
+    file = next((filled.parent / "s.sqlite.arrays").rglob("*.npz"))
+    content = bytearray(file.read_bytes())
+    content[200] ^= 1
+    file.write_bytes(bytes(content))
+    with Store(filled) as store:
+        ((row, problem),) = maintenance.verify(store)
+    assert row.id == file.stem
+    assert problem == "its array file is not what was written"
+
+
+def test_a_missing_array_file_is_found(filled):
+    next((filled.parent / "s.sqlite.arrays").rglob("*.npz")).unlink()
+    with Store(filled) as store:
+        ((_, problem),) = maintenance.verify(store)
+    assert "cannot be read" in problem
+
+
+def test_a_truncated_store_is_named_and_salvaged(filled, tmp_path):
+    size = filled.stat().st_size
+    os.truncate(filled, size - 3 * 4096)
+    with pytest.raises(StoreDamaged, match=r"s\.sqlite is damaged.*salvage"):
+        Store(filled)
+    with Store(tmp_path / "saved.sqlite", writable=True) as saved:
+        counts = maintenance.salvage(filled, saved)
+        assert counts["copied"] > 0
+        assert maintenance.verify(saved) == []
+        # what was lost is computed again, and only that
+        missing = missing_cells([sweep(90, sleep=0.0)], "quick", saved)
+        assert len(missing) == 90 - counts["copied"]
+        compute_cells(missing, saved, SerialEngine())
+        assert saved.count() == {"done": 90}
+
+
+def test_an_overwritten_page_is_named_and_costs_only_its_rows(filled, tmp_path):
+    pages = filled.stat().st_size // 4096
+    with open(filled, "r+b") as file:
+        file.seek((pages - 4) * 4096)
+        file.write(os.urandom(4096))
+    with pytest.raises(StoreDamaged, match="is damaged"):
+        Store(filled)
+    with Store(tmp_path / "saved.sqlite", writable=True) as saved:
+        counts = maintenance.salvage(filled, saved)
+        assert counts["copied"] >= 45
+        assert maintenance.verify(saved) == []
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path):
+    text = tmp_path / "notes.sqlite"
+    text.write_text("these are my notes, not a database\n" * 100)
+    with pytest.raises(StoreDamaged, match=r"notes\.sqlite"):
+        Store(text)
+    with pytest.raises(UsageError, match="no store at"):
+        Store(tmp_path / "absent.sqlite")
+
+
+def test_an_unwritable_folder_is_said_in_one_line(tmp_path):
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    with pytest.raises(StoreUnwritable, match="cannot write to"):
+        Store(blocker / "s.sqlite", writable=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of four megabytes."""
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", mount], capture_output=True).returncode:
+        pytest.skip("mounting a tmpfs needs root")
+    yield mount
+    subprocess.run(["umount", "-l", mount], check=True)
+
+
+def test_a_full_disk_stops_with_one_line_and_the_run_resumes_after_freeing(small_disk):
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * 3_700_000)
+    store = small_disk / "s.sqlite"
+    command = [sys.executable, "-m", "toy", str(store), "--cells", "90", "--sleep", "0"]
+    first = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
+    assert first.returncode == 1
+    assert len(first.stderr.strip().splitlines()) == 1
+    assert "what was committed is intact" in first.stderr
+    ballast.unlink()
+    with Store(store) as opened:
+        before = opened.count()["done"]
+        assert maintenance.verify(opened) == []
+    assert 0 < before < 90
+    second = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
+    assert second.returncode == 0, second.stderr
+    with Store(store) as opened:
+        assert opened.count() == {"done": 90}
+
+
+toml_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+keys = st.sampled_from(["name", "task", "learner", "n_train", "n_test", "seeds", "figure", "scale", "set"])
+
+
+def write_toml(value):
+    """A TOML-like rendering that is often valid and sometimes not."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key or 'k'} = {write_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(write_toml, value)) + "]"
+    return repr(value).replace("'", '"').replace("True", "true").replace("False", "false").replace("None", '""')
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    content=st.dictionaries(keys | st.text(min_size=1, max_size=6), toml_values, max_size=6) | st.binary(max_size=80)
+)
+def test_any_sweep_file_is_read_or_refused(tmp_path, content):
+    path = tmp_path / "sweep.toml"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(
+            "\n".join(f"{k} = {write_toml(v)}" for k, v in content.items()), encoding="utf-8", errors="replace"
+        )
+    with contextlib.suppress(UsageError):
+        read(path)
