@@ -1,12 +1,13 @@
 from . import channels as channels
+from . import figures as figures
 from . import indices as indices
 from . import spectrum as spectrum
 from . import theory as theory
 from .channels import UserChannel as UserChannel
+from .deep_task import DeepTask as DeepTask
 from .learners.amp import AMP as AMP
+from .learners.deep_amp import DeepAMP as DeepAMP
 from .learners.gradient_descent import GradientDescent as GradientDescent
 from .learners.gradient_descent import matrix as matrix
 from .stream import TokenStream as TokenStream
 from .task import Task as Task
-from .deep_task import DeepTask as DeepTask
-from .learners.deep_amp import DeepAMP as DeepAMP

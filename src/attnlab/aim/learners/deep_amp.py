@@ -3,7 +3,8 @@ r"""Message passing for two attention layers on two tokens.
 As :mod:`attnlab.aim.learners.amp` with one set of messages per layer: the output function couples them
 (:mod:`attnlab.aim.deep_channel`), the priors do not, q_hat being taken diagonal:
 
-    R_l <- S_l + 2/(q_hat_l d) A^T(g_l),   q_hat_l = 2 alpha mean |g_l|^2,   S_l <- RIE(R_l, 1/q_hat_l),   C_l <- F(1/q_hat_l)
+    q_hat_l = 2 alpha mean |g_l|^2,   R_l <- S_l + 2/(q_hat_l d) A^T(g_l)
+    S_l <- RIE(R_l, 1/q_hat_l),   C_l <- F(1/q_hat_l)
 
 Source: derived here from arXiv:2506.01582.  Status: exact cross term only for the centred prior.
 """

@@ -101,11 +101,13 @@ def deep_state_evolution(
     tol: float = 1e-3,
     seed: Seed = 0,
 ) -> DeepEvolution:
-    r"""Iterate V_l <- F(1/(2 alpha E|g_l|^2)) for both layers from ``start``: (1, 1) knows nothing, small values are informed.
+    r"""Iterate V_l <- F(1/(2 alpha E|g_l|^2)) for both layers from ``start``: (1, 1) knows nothing, small values are
+    informed.
 
     The same random numbers are used in every step, so that the map is deterministic and has a fixed point.
 
-    Source: derived here; the cross term of q_hat is left out (exact for rho = infinity).  Status: asymptotic, Monte Carlo.
+    Source: derived here; the cross term of q_hat is left out (exact for rho = infinity).  Status: asymptotic, Monte
+    Carlo.
     """
     alpha, rho = positive("alpha", alpha), check_rho(rho)
     path = [np.array([positive("start", v) for v in start])]
