@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import linalg
@@ -21,6 +21,7 @@ TILE = 64
 DEVICES = ("cpu", "gpu")
 
 
+@runtime_checkable
 class Backend(Protocol):
     """What solvers ask of a device."""
 

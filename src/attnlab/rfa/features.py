@@ -18,7 +18,7 @@ GPU). Maps that differ in their random weights only compare equal: they share co
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from attnlab.rfa.scores import attend
 BLOCK = 256
 
 
+@runtime_checkable
 class FeatureMap(Protocol):
     """What solvers need to know of a random feature map."""
 

@@ -241,6 +241,8 @@ def _assemble(left: Side, right: Side, symmetric: bool, pair: str, nodes: int, p
             if symmetric and b > a:
                 continue
             part = np.asarray(_tile(rows, cols, pair, nodes, pooled))[: n - a, : m - b]
+            if symmetric and a == b:
+                part = np.tril(part) + np.tril(part, -1).T
             K[a : a + tile, b : b + tile] = part
             if symmetric and b < a:
                 K[b : b + tile, a : a + tile] = part.T

@@ -152,7 +152,7 @@ def draw_scale(records: Records) -> Canvas:
         "n",
         {n: f"BRFA, $n = {n}$" for n in records.values("n")},
         "bias scale $c$",
-        ylim=(0, None),
+        logarithmic=False,
     )
 
 

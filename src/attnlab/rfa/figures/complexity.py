@@ -10,6 +10,8 @@ from attnlab.common.claim import Claim, at_most, between
 from attnlab.common.drawing import COLORS, line, panels, style
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
+from attnlab.rfa.figures.curves import TITLES
+from attnlab.rfa.figures.panels import value_ticks
 from attnlab.rfa.task import Task
 from attnlab.rfa.theory import complexity, complexity_approx, complexity_exact
 
@@ -47,8 +49,8 @@ def draw(records: Records) -> Canvas:
             for i, (column, (label, dashes)) in enumerate(curves.items()):
                 curve = records.curve("d", column, q=q)
                 line(axes, curve.x, curve.mean, color=COLORS[i], linestyle=dashes, label=label)
-            title = rf"$\langle x_0, x_i\rangle^{q}\langle b, x_i\rangle$"
-            axes.set(xscale="log", yscale="log", xlabel="dimension $d$", title=title)
+            axes.set(xscale="log", yscale="log", xlabel="dimension $d$", title=TITLES[f"f2_q{q}"])
+            value_ticks(axes, records.values("d"))
         grid[0, 0].set_ylabel("complexity $B$")
         handles, labels = grid[0, 0].get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside lower center", ncols=5)

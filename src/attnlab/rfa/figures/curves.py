@@ -31,12 +31,13 @@ TARGETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "softmax_g4": {"target": "softmax", "sharpness": 4.0},
     }
 )
+_POWER = {1: "", 2: "^2", 3: "^3", 4: "^4"}
 TITLES: Mapping[str, str] = MappingProxyType(
     {
-        **{f"f1_p{p}": rf"$\langle b, x_i\rangle^{p}$" for p in (1, 2, 3, 4)},
-        **{f"f2_q{q}": rf"$\langle x_0, x_i\rangle^{q}\langle b, x_i\rangle$" for q in (1, 2, 3, 4)},
-        **{f"x0_p{p}": rf"$\langle b, x_0\rangle^{p}$" for p in (1, 2)},
-        **{f"corr_p{p}": rf"$\langle x_0, x_i\rangle^{p}$" for p in (2, 3)},
+        **{f"f1_p{p}": rf"$\langle b, x_i\rangle{_POWER[p]}$" for p in (1, 2, 3, 4)},
+        **{f"f2_q{q}": rf"$\langle x_0, x_i\rangle{_POWER[q]}\langle b, x_i\rangle$" for q in (1, 2, 3, 4)},
+        **{f"x0_p{p}": rf"$\langle b, x_0\rangle{_POWER[p]}$" for p in (1, 2)},
+        **{f"corr_p{p}": rf"$\langle x_0, x_i\rangle{_POWER[p]}$" for p in (2, 3)},
         "rot_q2": r"$\langle x_0, O x_i\rangle^2\langle b, x_i\rangle$",
         "softmax_g1": r"softmax$_i(\langle x_0, x_i\rangle)\,\langle b, x_i\rangle$",
         "softmax_g4": r"softmax$_i(4\langle x_0, x_i\rangle)\,\langle b, x_i\rangle$",

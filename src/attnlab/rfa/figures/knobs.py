@@ -20,7 +20,7 @@ from attnlab.rfa.figures.curves import (
     relative_errors,
     weight_seed,
 )
-from attnlab.rfa.figures.panels import MODEL_NAMES, draw_knob, legend_below
+from attnlab.rfa.figures.panels import MODEL_NAMES, draw_knob, legend_below, narrow_ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -67,6 +67,7 @@ def draw_scores(records: Records) -> Canvas:
                     label=f"$n = {n}$",
                 )
             axes.set(yscale="log", title=TITLES[target])
+            narrow_ticks(axes)
             axes.set_xticks(range(len(names)), names, rotation=50, ha="right")
             axes.grid(visible=False, axis="x")
         grid[0, 0].set_ylabel("error / Var $f_*$")
@@ -129,12 +130,12 @@ def run_models(params: Params, seed: np.random.SeedSequence) -> Record:
 
 def draw_key_count(records: Records) -> Canvas:
     """Error against the number of keys."""
-    return draw_knob(records, "n_keys", KEY_COUNT_TARGETS, "model", MODEL_NAMES, "keys $N$", xscale="log", yscale="log")
+    return draw_knob(records, "n_keys", KEY_COUNT_TARGETS, "model", MODEL_NAMES, "keys $N$")
 
 
 def draw_dimension(records: Records) -> Canvas:
     """Error against the dimension."""
-    return draw_knob(records, "d", DIMENSION_TARGETS, "model", MODEL_NAMES, "dimension $d$", xscale="log", yscale="log")
+    return draw_knob(records, "d", DIMENSION_TARGETS, "model", MODEL_NAMES, "dimension $d$")
 
 
 def _keys(records: Records, target: str, model: str, n_keys: int) -> float:

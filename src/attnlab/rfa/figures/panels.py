@@ -49,7 +49,7 @@ def draw_learning_curves(records: Records, names: Sequence[str], columns: int) -
                     _theory(axes, here, name, model, color)
             axes.set(xscale="log", yscale="log", title=TITLES[name])
             axes.axhline(1, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
-            _size_ticks(axes, here.values("n"))
+            value_ticks(axes, here.values("n"))
             narrow_ticks(axes)
         for axes in grid[-1]:
             axes.set_xlabel("samples $n$")
@@ -67,18 +67,21 @@ def _theory(axes: Axes, records: Records, name: str, model: str, color: str) -> 
 
 
 def narrow_ticks(axes: Axes) -> None:
-    """Label 1, 2, 5 on a logarithmic axis that spans little more than a decade."""
+    """Label 1, 2, 5 on a logarithmic axis that spans little more than a decade; draw a smaller span linearly."""
     low, high = axes.get_ylim()
-    if high / low < 30:
+    if high / low < 4:
+        axes.set_yscale("linear")
+    elif high / low < 30:
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_locator(NullLocator())
 
 
-def _size_ticks(axes: Axes, sizes: Sequence[int]) -> None:
-    shown = list(sizes)[:: max(1, len(sizes) // 4)]
-    axes.set_xticks(shown, [str(n) for n in shown])
-    axes.minorticks_off()
+def value_ticks(axes: Axes, values: Sequence[float]) -> None:
+    """Ticks at the values that were run, six at most."""
+    shown = list(values)[:: -(-len(values) // 6)]
+    axes.set_xticks(shown, [f"{value:g}" for value in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def draw_knob(
@@ -88,18 +91,28 @@ def draw_knob(
     series: str,
     labels: Mapping[Any, str],
     xlabel: str,
-    **options: Any,
+    *,
+    columns: int = 3,
+    logarithmic: bool = True,
 ) -> Canvas:
     """One panel per target: error against ``knob``, one set of points per value of ``series``."""
+    columns = min(columns, len(names))
     with style():
-        canvas, grid = panels(1, len(names), width=3.3, height=2.9)
+        canvas, grid = panels(-(-len(names) // columns), columns, width=3.3, height=2.8)
         for axes, name in zip(grid.flat, names, strict=True):
             here = records.where(target=name)
-            for i, value in enumerate(v for v in labels if v in here.values(series)):
+            for i, value in [(i, v) for i, v in enumerate(labels) if v in here.values(series)]:
                 curve = here.curve(knob, "error", **{series: value})
                 style_of = {"color": COLORS[i], "fmt": MARKERS[i] + "-", "linewidth": 0.9, "label": labels[value]}
                 points(axes, curve, **style_of)
-            axes.set(title=TITLES[name], xlabel=xlabel, **options)
-        grid[0, 0].set_ylabel("error / Var $f_*$")
+            axes.set(title=TITLES[name], xlabel=xlabel)
+            if logarithmic:
+                axes.set(xscale="log", yscale="log")
+                narrow_ticks(axes)
+                value_ticks(axes, here.values(knob))
+            else:
+                axes.set_ylim(0, None)
+        for axes in grid[:, 0]:
+            axes.set_ylabel("error / Var $f_*$")
         legend_below(canvas, grid[0, 0], len(labels))
     return canvas

@@ -12,6 +12,7 @@ from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.seeds import spawn
 from attnlab.rfa.figures.curves import attention, doubling, examples, grams, relative_errors, weight_seed
+from attnlab.rfa.figures.panels import value_ticks
 from attnlab.rfa.task import Task
 from attnlab.rfa.theory import learning_curve, pair_eigenvalue
 
@@ -52,8 +53,7 @@ def draw(records: Records) -> Canvas:
             line(axes, sizes, _predicted(records, f"{a},{b}", sizes), color=COLORS[i])
         axes.set(xscale="log", yscale="log", xlabel="samples $n$", ylabel="error / Var $f_*$")
         axes.set_ylim(1e-4, 4)
-        axes.set_xticks(records.values("n"), [str(n) for n in records.values("n")])
-        axes.minorticks_off()
+        value_ticks(axes, records.values("n"))
         canvas.legend(*axes.get_legend_handles_labels(), loc="outside right center", title="degree (query, key)")
     return canvas
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.common.arrays import ArrayLike
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.rfa.bias import NAMES, mean_matrix, moment_bias
 from attnlab.rfa.features import AttentionFeatures, each_token_as_query
@@ -25,7 +24,7 @@ class ScoreParameter:
     def __get__(self, estimator: RidgeOnFeatures | None, owner: type | None = None) -> Any:
         return RidgeOnFeatures.score if estimator is None else MethodType(RidgeOnFeatures.score, estimator)
 
-    def __set__(self, estimator: RidgeOnFeatures, value: str) -> None:
+    def __set__(self, estimator: RidgeOnFeatures, value: Any) -> None:
         estimator.__dict__["score"] = value
 
 
@@ -77,22 +76,22 @@ class RandomFeatureAttention(RidgeOnFeatures):
 
     def __init__(
         self,
-        n_heads: int = 1000,
+        n_heads: Any = 1000,
         *,
         bias: Any = None,
-        bias_scale: float = 1.0,
-        tau: float = 0.5,
-        ridge: float | ArrayLike = 1e-6,
-        score: str = "relu",
-        normalize: str = "mean",
-        position: str | None = None,
-        self_attention: bool = False,
-        loss: str = "squared",
-        norm_bound: float | None = None,
-        solver: str = "auto",
-        dtype: str = "float32",
-        device: str = "cpu",
-        n_tokens: int | None = None,
+        bias_scale: Any = 1.0,
+        tau: Any = 0.5,
+        ridge: Any = 1e-6,
+        score: Any = "relu",
+        normalize: Any = "mean",
+        position: Any = None,
+        self_attention: Any = False,
+        loss: Any = "squared",
+        norm_bound: Any = None,
+        solver: Any = "auto",
+        dtype: Any = "float32",
+        device: Any = "cpu",
+        n_tokens: Any = None,
         random_state: Any = None,
     ) -> None:
         self.n_heads = n_heads

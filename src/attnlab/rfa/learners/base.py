@@ -49,9 +49,14 @@ class KernelMachine(RegressorMixin, BaseEstimator, ABC):
     tokens_: int
     d_: int
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def _tokens(self, X: Any, *, reset: bool) -> np.ndarray:
         """X as (n, tokens, d); with ``n_tokens`` set also from the flat form (n, tokens * d)."""
-        if self.n_tokens is not None and np.ndim(X) != 3:
+        if self.n_tokens is not None and getattr(X, "ndim", 2) != 3:
             X = validate_data(self, X, dtype="numeric", reset=reset)
         elif reset and hasattr(self, "n_features_in_"):
             del self.n_features_in_
@@ -66,7 +71,8 @@ class KernelMachine(RegressorMixin, BaseEstimator, ABC):
         """y as (n, k), or (n * tokens, k) when every token has an output."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = finite_array("y", y)
+        y = np.asarray(y)
+        y = finite_array("y", y.astype(np.float64) if y.dtype == object else y)
         if per_token is None:
             if y.ndim not in (1, 2) or len(y) != n:
                 raise ValueError(f"y must have shape ({n},) or ({n}, k), got {y.shape}")
@@ -175,7 +181,7 @@ class RidgeOnFeatures(KernelMachine):
         per_token = self._per_token()
         return f.reshape(len(tokens), *([] if per_token is None else [per_token]), *self.output_shape_)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def features(self, X: Any) -> np.ndarray:
         """The features phi(X), ``(n, P)``, with coefficients in ``coef_``."""
         check_is_fitted(self, "coef_")
         return np.concatenate([np.asarray(b) for b in self._features(self._tokens(X, reset=False))], axis=1)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from attnlab.common.arrays import ArrayLike
 from attnlab.common.validation import one_of, positive
 from attnlab.rfa.backend import solve_shifted
 from attnlab.rfa.kernels import KINDS, kernel
@@ -41,16 +40,16 @@ class AttentionKernelRidge(KernelMachine):
 
     def __init__(
         self,
-        kernel: str = "rfa",
+        kernel: Any = "rfa",
         *,
         bias: Any = None,
-        bias_scale: float = 1.0,
-        tau: float = 0.5,
-        ridge: float | ArrayLike = 1e-6,
-        loss: str = "squared",
-        norm_bound: float | None = None,
-        dtype: str = "float32",
-        n_tokens: int | None = None,
+        bias_scale: Any = 1.0,
+        tau: Any = 0.5,
+        ridge: Any = 1e-6,
+        loss: Any = "squared",
+        norm_bound: Any = None,
+        dtype: Any = "float32",
+        n_tokens: Any = None,
     ) -> None:
         self.kernel = kernel
         self.bias = bias

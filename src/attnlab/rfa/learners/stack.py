@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.common.arrays import ArrayLike
 from attnlab.common.validation import integer, one_of
 from attnlab.rfa.backend import Blas, Features
 from attnlab.rfa.bias import mean_matrix
@@ -41,18 +40,18 @@ class RFAStack(RidgeOnFeatures):
 
     def __init__(
         self,
-        n_layers: int = 2,
+        n_layers: Any = 2,
         *,
-        width: int = 16,
-        inner_heads: int = 64,
-        n_heads: int = 1000,
-        ridge: float | ArrayLike = 1e-6,
-        loss: str = "squared",
-        norm_bound: float | None = None,
-        solver: str = "auto",
-        dtype: str = "float32",
-        device: str = "cpu",
-        n_tokens: int | None = None,
+        width: Any = 16,
+        inner_heads: Any = 64,
+        n_heads: Any = 1000,
+        ridge: Any = 1e-6,
+        loss: Any = "squared",
+        norm_bound: Any = None,
+        solver: Any = "auto",
+        dtype: Any = "float32",
+        device: Any = "cpu",
+        n_tokens: Any = None,
         random_state: Any = None,
     ) -> None:
         self.n_layers = n_layers

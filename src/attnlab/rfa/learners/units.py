@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.common.arrays import ArrayLike
 from attnlab.common.validation import integer
 from attnlab.rfa.features import MLPFeatures, PatchFeatures
 from attnlab.rfa.learners.base import RidgeOnFeatures
@@ -19,15 +18,15 @@ class _RandomUnits(RidgeOnFeatures):
 
     def __init__(
         self,
-        width: int | None = None,
+        width: Any = None,
         *,
-        ridge: float | ArrayLike = 1e-6,
-        loss: str = "squared",
-        norm_bound: float | None = None,
-        solver: str = "auto",
-        dtype: str = "float32",
-        device: str = "cpu",
-        n_tokens: int | None = None,
+        ridge: Any = 1e-6,
+        loss: Any = "squared",
+        norm_bound: Any = None,
+        solver: Any = "auto",
+        dtype: Any = "float32",
+        device: Any = "cpu",
+        n_tokens: Any = None,
         random_state: Any = None,
     ) -> None:
         self.width = width

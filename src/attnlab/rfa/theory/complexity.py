@@ -141,7 +141,7 @@ def modes(task: Task, model: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> float:
-    r"""The smallest squared norm of a function within relative squared error eps of the target, in L2.
+    r"""The smallest squared norm of a pair function within relative squared error eps of F, in L2 of (x_0, x_i).
 
     For ``rfa`` and ``rfmlp`` each harmonic is shrunk by :math:`\lambda_{ab}/(\lambda_{ab}+\kappa)`. For ``brfa`` the
     target is ``correlation`` or ``corr_power``, a power of :math:`t = \langle x_0, x_i\rangle` with or without the
@@ -163,6 +163,9 @@ def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> fl
         power = powers[str(task.target)]
         return dimension_free_cost(lambda t: t**power, task.d, eps).value
     energy, eigenvalue = modes(task, model)
+    # From the average over keys back to the pair function: the key's part of both is larger by N.
+    scale = np.array([task.n_keys if b else 1.0 for (_, b), e in task.energies.items() if e > 0])
+    energy, eigenvalue = energy * scale, eigenvalue * scale
 
     def excess(log_kappa: float) -> float:
         shrunk = np.exp(log_kappa) / (eigenvalue + np.exp(log_kappa))

@@ -48,7 +48,7 @@ def learning_curve(task: Task, n: ArrayLike, model: str = "rfa", ridge: float = 
     .. math:: \frac{\mathcal E}{\mathrm{Var} f_*} = \frac{1}{\mathrm{Var} f_*}\left[
               \frac{\sum_i f_i^2 \kappa^2/(\lambda_i + \kappa)^2 + \sigma^2}{1 - \gamma} - \sigma^2\right]
 
-    Source: omniscient risk estimate (e.g. arXiv:2006.13198, arXiv:2103.03328) with the spectra derived here.
+    Source: omniscient risk estimate (arXiv:2006.13198, arXiv:2110.03922) with the spectra derived here.
     Status: asymptotic (n and the number of modes large, number of heads infinite); heuristic at finite d.
 
     >>> curve = learning_curve(Task(target="key_power", p=2), [256, 2048])
@@ -71,7 +71,7 @@ def learning_curve(task: Task, n: ArrayLike, model: str = "rfa", ridge: float = 
         bias = float(np.sum(energy * (kappa / (eigenvalue + kappa)) ** 2))
         errors.append(((bias + noise) / (1 - spent) - noise) / task.variance)
         kappas.append(kappa)
-        converged &= found and spent < 1
+        converged = converged and found and bool(spent < 1)
     return LearningCurve(sizes, np.array(errors), np.array(kappas), converged)
 
 

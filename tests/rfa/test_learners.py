@@ -1,0 +1,248 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from attnlab.rfa import (
+    AttentionKernelRidge,
+    PatchRandomFeatures,
+    RandomFeatureAttention,
+    RandomFeatureMLP,
+    RFAStack,
+    Task,
+)
+from attnlab.rfa.features import BLOCK
+
+SMALL = {"n_heads": 40, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Task(d=4, n_keys=3).sample(120, seed=1)
+
+
+LEARNERS = [
+    RandomFeatureAttention(**SMALL),
+    RandomFeatureMLP(width=200, random_state=0),
+    PatchRandomFeatures(width=200, random_state=0),
+    AttentionKernelRidge(),
+    RFAStack(n_heads=40, width=3, inner_heads=8, random_state=0),
+]
+NAMES = [type(e).__name__ for e in LEARNERS]
+
+
+@parametrize_with_checks(
+    [
+        RandomFeatureAttention(n_heads=10, n_tokens=1, dtype="float64", random_state=0),
+        RandomFeatureMLP(width=50, n_tokens=1, dtype="float64", random_state=0),
+        PatchRandomFeatures(width=50, n_tokens=1, dtype="float64", random_state=0),
+        AttentionKernelRidge(n_tokens=1, dtype="float64"),
+        RFAStack(n_heads=10, width=2, inner_heads=4, n_tokens=1, dtype="float64", random_state=0),
+    ]
+)
+def test_scikit_learn_contract_in_the_flat_form(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=NAMES)
+def test_fit_predict_clone_and_search_on_token_arrays(learner, data):
+    X, y = data
+    model = clone(learner).fit(X, y)
+    assert model.predict(X).shape == y.shape
+    # more features than examples and a tiny ridge: the fit nearly interpolates
+    assert model.score(X, y) > 0.9
+    np.testing.assert_array_equal(clone(model).fit(X, y).predict(X), model.predict(X))
+    assert len(cross_val_score(learner, X, y, cv=3)) == 3
+    search = GridSearchCV(learner, {"ridge": [1e-6, 1e3]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"ridge": 1e-6}
+
+
+def test_score_is_a_method_and_a_parameter(data):
+    X, y = data
+    model = RandomFeatureAttention(**SMALL, score="exp")
+    assert model.get_params()["score"] == "exp"
+    assert clone(model).get_params()["score"] == "exp"
+    assert "exp" in repr(model)
+    assert 0 < model.fit(X, y).score(X, y) <= 1
+    exp = model.predict(X)
+    assert not np.allclose(exp, model.set_params(score="relu").fit(X, y).predict(X))
+
+
+def test_flat_and_token_forms_agree(data):
+    X, y = data
+    tokens = RandomFeatureAttention(**SMALL).fit(X, y).predict(X)
+    flat = RandomFeatureAttention(**SMALL, n_tokens=4).fit(X.reshape(120, -1), y).predict(X.reshape(120, -1))
+    np.testing.assert_array_equal(tokens, flat)
+
+
+@pytest.mark.parametrize("solver", ["dual", "streamed", "cg"])
+def test_solvers_agree(data, solver):
+    X, y = data
+    reference = RandomFeatureAttention(**SMALL, solver="primal", dtype="float64").fit(X, y).predict(X)
+    model = RandomFeatureAttention(**SMALL, solver=solver, dtype="float64").fit(X, y)
+    # direct solvers to rounding; conjugate gradients to their tolerance 1e-7 amplified by the conditioning
+    np.testing.assert_allclose(model.predict(X), reference, atol=1e-4 if solver == "cg" else 1e-10)
+    assert model.converged_
+
+
+def test_single_precision_is_enough(data):
+    X, y = data
+    double = RandomFeatureAttention(n_heads=300, random_state=0, dtype="float64").fit(X, y).predict(X)
+    single = RandomFeatureAttention(n_heads=300, random_state=0).fit(X, y).predict(X)
+    np.testing.assert_allclose(single, double, atol=1e-4 * np.abs(y).max())
+
+
+def test_vector_outputs_equal_separate_fits_from_one_factorisation(data, monkeypatch):
+    X, y = data
+    Y = np.stack([y, y**2, np.sin(40 * y)], axis=1)
+    from attnlab.rfa import backend
+
+    calls = []
+    solve = backend.solve_shifted
+    monkeypatch.setattr(backend, "solve_shifted", lambda *a: calls.append(1) or solve(*a))
+    together = RandomFeatureAttention(**SMALL, dtype="float64").fit(X, Y).predict(X)
+    assert len(calls) == 1
+    for k in range(3):
+        alone = RandomFeatureAttention(**SMALL, dtype="float64").fit(X, Y[:, k]).predict(X)
+        np.testing.assert_allclose(together[:, k], alone, atol=1e-10)
+
+
+def test_self_attention_is_equivariant(data):
+    X, _ = data
+    y = np.einsum("nid,njd,nj->ni", X, X, X[..., 0])
+    model = RandomFeatureAttention(n_heads=300, self_attention=True, random_state=0).fit(X, y)
+    order = [2, 0, 3, 1]
+    np.testing.assert_allclose(model.predict(X[:, order]), model.predict(X)[:, order], atol=1e-5)
+    assert model.score(X, y) > 0.9
+
+
+def test_predictions_do_not_depend_on_the_order_of_keys(data):
+    X, y = data
+    model = RandomFeatureAttention(**SMALL).fit(X, y)
+    np.testing.assert_allclose(model.predict(X[:, [0, 3, 1, 2]]), model.predict(X), atol=1e-4 * np.abs(y).max())
+
+
+def test_values_by_head_give_the_same_function(data):
+    X, y = data
+    model = RandomFeatureAttention(n_heads=BLOCK + 4, random_state=0, dtype="float64").fit(X, y)
+    V, heads = model.values_[..., 0] / np.sqrt(BLOCK + 4), model._feature_map()
+    W = np.concatenate([heads.heads(i) for i in range(2)]).astype(float)
+    Xt = np.concatenate([X, np.ones((120, 4, 1))], axis=2)
+    scores = np.maximum(np.einsum("na,mab,nib->nmi", Xt[:, 0], W, Xt[:, 1:]), 0)
+    f = np.einsum("nmi,nid,md->n", scores, Xt[:, 1:], V, optimize=True) / 3
+    np.testing.assert_allclose(f, model.predict(X), atol=1e-9)
+
+
+def test_ridge_is_chosen_by_leave_one_out(data):
+    X, y = data
+    noisy = y + 0.1 * np.random.default_rng(0).standard_normal(len(y))
+    model = RandomFeatureAttention(**SMALL, ridge=[1e-8, 1e-4, 1e-2, 1.0]).fit(X, noisy)
+    assert model.ridge_ == model.path_.ridges[np.argmin(model.path_.loo)]
+    same = RandomFeatureAttention(**SMALL, ridge=model.ridge_).fit(X, noisy)
+    np.testing.assert_allclose(model.predict(X), same.predict(X), atol=1e-4)
+
+
+def test_norm_bound_is_respected_and_losses_fit(data):
+    X, y = data
+    bounded = RandomFeatureAttention(**SMALL, norm_bound=1.0, dtype="float64").fit(X, 10 * y)
+    assert bounded.norm_ == pytest.approx(1.0, rel=1e-4)
+    labels = np.where(y > np.median(y), 1.0, -1.0)
+    model = RandomFeatureAttention(**SMALL, loss="logistic", ridge=1e-5).fit(X, labels)
+    assert model.score(X, labels) > 0.9
+    outliers = 10 * y
+    outliers[:5] += 100
+    clean = slice(5, None)
+    squared, huber = (
+        RandomFeatureAttention(**SMALL, loss=loss, ridge=1e-3).fit(X, outliers).predict(X)[clean]
+        for loss in ("squared", "huber")
+    )
+    assert np.mean((huber - outliers[clean]) ** 2) < np.mean((squared - outliers[clean]) ** 2) / 2
+
+
+def test_kernel_ridge_is_the_limit_of_many_heads(data):
+    X, y = data
+    limit = AttentionKernelRidge(ridge=1e-3).fit(X, y).predict(X)
+    many = RandomFeatureAttention(n_heads=5000, ridge=1e-3, random_state=0).fit(X, y).predict(X)
+    # relative Monte Carlo error of the kernel 1/sqrt(5000), damped by the ridge
+    assert np.sqrt(np.mean((many - limit) ** 2)) < 0.05 * y.std()
+
+
+def test_kernel_ridge_takes_sets_of_different_sizes(data):
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal((rng.integers(2, 6), 3)) for _ in range(60)]
+    y = np.array([np.mean(x[1:, 0]) for x in X])
+    model = AttentionKernelRidge(dtype="float64").fit(X[:50], y[:50])
+    assert model.score(X[50:], y[50:]) > 0.8
+    assert model.predict(np.stack([X[0]])).shape == (1,)
+
+
+def test_a_constant_is_learned_and_one_sample_is_interpolated(data):
+    X, _ = data
+    constant = RandomFeatureAttention(**SMALL).fit(X, np.full(120, 3.0))
+    np.testing.assert_allclose(constant.predict(X), 3.0, atol=1e-2)
+    one = RandomFeatureAttention(**SMALL, ridge=1e-9).fit(X[:1], [2.0])
+    np.testing.assert_allclose(one.predict(X[:1]), 2.0, rtol=1e-4)
+
+
+def test_ridgeless_fits_are_least_norm_interpolation(data):
+    X, y = data
+    model = RandomFeatureAttention(n_heads=100, random_state=0, ridge=0.0, dtype="float64").fit(X, y)
+    Phi = model.features(X)
+    theta = np.linalg.lstsq(Phi, y, rcond=None)[0]
+    assert model.norm_ == pytest.approx(np.linalg.norm(theta), rel=1e-4)
+    np.testing.assert_allclose(model.predict(X), y, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        (RandomFeatureAttention(n_heads=0), "n_heads must be an integer >= 1, got 0"),
+        (RandomFeatureAttention(ridge=-1.0), "ridge must be"),
+        (RandomFeatureAttention(ridge=[]), "empty"),
+        (RandomFeatureAttention(bias=np.eye(3)), r"bias must have shape \(4, 4\), got \(3, 3\)"),
+        (RandomFeatureAttention(bias="identiy"), "did you mean 'identity'"),
+        (RandomFeatureAttention(tau=0.0), "tau must be"),
+        (RandomFeatureAttention(score="rellu"), "did you mean 'relu'"),
+        (RandomFeatureAttention(solver="magic"), "solver must be one of"),
+        (RandomFeatureAttention(loss="hinge"), "loss must be one of"),
+        (RandomFeatureAttention(position="rotary"), "position must be one of"),
+        (RandomFeatureAttention(dtype="float16"), "dtype must be one of"),
+        (RandomFeatureAttention(norm_bound=-1.0), "norm_bound must be"),
+        (RandomFeatureMLP(width=0), "width must be"),
+        (AttentionKernelRidge("softmax"), "kernel must be one of"),
+        (RFAStack(0), "n_layers must be"),
+    ],
+)
+def test_bad_parameters_are_named(learner, message, data):
+    with pytest.raises((ValueError, TypeError), match=message):
+        learner.fit(*data)
+
+
+def test_bad_data_is_named(data):
+    X, y = data
+    model = RandomFeatureAttention(**SMALL)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        model.fit(np.where(X > 0.5, np.nan, X), y)
+    with pytest.raises(ValueError, match="y must have shape"):
+        model.fit(X, y[:-1])
+    with pytest.raises(ValueError, match="X must have shape"):
+        model.fit(X[0], y)
+    with pytest.raises(ValueError, match="tokens of width d=4"):
+        model.fit(X, y).predict(X[..., :3])
+    with pytest.raises(ValueError, match=r"y in \{-1, \+1\}"):
+        RandomFeatureAttention(**SMALL, loss="logistic").fit(X, y)
+    with pytest.raises(ValueError, match="self-attention needs y"):
+        RandomFeatureAttention(**SMALL, self_attention=True).fit(X, y)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=NAMES)
+def test_fitted_attributes_can_be_saved(learner, data):
+    from dataclasses import is_dataclass
+
+    model = clone(learner).fit(*data)
+    for name, value in vars(model).items():
+        if name.endswith("_") and not name.startswith("_"):
+            assert (
+                value is None or isinstance(value, np.ndarray | int | float | str | list | dict) or is_dataclass(value)
+            )

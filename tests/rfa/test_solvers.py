@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+from scipy import optimize
+
+from attnlab.rfa.backend import Blas, Features
+from attnlab.rfa.bias import mean_matrix
+from attnlab.rfa.features import AttentionFeatures
+from attnlab.rfa.kernels import kernel
+from attnlab.rfa.solvers.cg import preconditioned_cg
+from attnlab.rfa.solvers.erm import LOSSES, on_ball, penalised
+from attnlab.rfa.solvers.path import ridge_path
+from attnlab.rfa.solvers.ridge import cross_gram, dual, gram, nested_solve, primal
+from attnlab.rfa.task import Task
+
+
+@pytest.fixture
+def data():
+    X, y = Task(d=4, n_keys=3).sample(60, seed=3)
+    return X, np.stack([y, y**2], axis=1)
+
+
+def features(X, heads=30, dtype="float64"):
+    device = Blas(dtype)
+    return Features(AttentionFeatures(heads, 4, 1, mean_matrix(None, 4)), device.put(X), device)
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 1e-2])
+def test_primal_and_dual_agree(data, ridge):
+    X, Y = data
+    Phi = np.concatenate(list(features(X)), axis=1)
+    thetas = [
+        primal(features(X), Y, ridge),
+        dual(features(X), Y, ridge, keep=True),
+        dual(features(X), Y, ridge, keep=False),
+    ]
+    expected = Phi.T @ np.linalg.solve(Phi @ Phi.T + 60 * ridge * np.eye(60), Y)
+    for theta in thetas:
+        assert np.abs(Phi @ (theta - expected)).max() < 1e-10
+
+
+def test_gram_blocks_add_up(data):
+    X, _ = data
+    Phi = np.concatenate(list(features(X, 600)), axis=1)
+    G = gram(features(X, 600), 60, Blas("float64"))
+    np.testing.assert_allclose(np.tril(G), np.tril(Phi @ Phi.T), atol=1e-12)
+    C = cross_gram(features(X[:7], 600), features(X, 600), (7, 60), Blas("float64"))
+    np.testing.assert_allclose(C, (Phi @ Phi.T)[:7], atol=1e-12)
+
+
+@pytest.mark.parametrize("shifts", [(0.1, 0.1, 0.1), (0.1, 0.2, 0.3)])
+def test_leading_blocks_are_solved_from_one_factor_or_several(data, shifts):
+    X, Y = data
+    K = kernel(X)
+    for n, shift, alpha in zip((10, 30, 60), shifts, nested_solve(K, Y, (10, 30, 60), shifts), strict=True):
+        np.testing.assert_allclose(alpha, np.linalg.solve(K[:n, :n] + shift * np.eye(n), Y[:n]), rtol=1e-8)
+
+
+def test_conjugate_gradients_reach_the_direct_solution(data):
+    X, Y = data
+    Phi = np.concatenate(list(features(X)), axis=1)
+    solution = preconditioned_cg(list(features(X)), Y, 1e-6, rank=20, tolerance=1e-10)
+    assert solution.converged
+    expected = np.linalg.solve(Phi @ Phi.T + 60e-6 * np.eye(60), Y)
+    assert np.abs(Phi @ Phi.T @ (solution.value - expected)).max() < 1e-7
+
+
+def test_the_preconditioner_saves_iterations():
+    X, y = Task(d=8, n_keys=4).sample(400, seed=0)
+    device = Blas("float64")
+    blocks = list(Features(AttentionFeatures(200, 8, 0, mean_matrix(None, 8)), device.put(X), device))
+    with_few, with_many = (preconditioned_cg(blocks, y[:, None], 1e-6, rank=r).n_iter for r in (2, 200))
+    assert with_many < with_few / 2
+
+
+def test_leave_one_out_and_gcv_are_what_they_say(data):
+    X, Y = data
+    K, n, lam = kernel(X), 60, 1e-3
+    path = ridge_path(K, Y, [1e-6, lam])
+    left_out = []
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        alpha = np.linalg.solve(K[np.ix_(rest, rest)] + n * lam * np.eye(n - 1), Y[rest])
+        left_out.append(Y[i] - K[i, rest] @ alpha)
+    assert path.loo[1] == pytest.approx(np.mean(np.square(left_out)), rel=1e-8)
+    H = K @ np.linalg.inv(K + n * lam * np.eye(n))
+    gcv = np.mean((Y - H @ Y) ** 2) / (1 - np.trace(H) / n) ** 2
+    assert path.gcv[1] == pytest.approx(gcv, rel=1e-6)
+    np.testing.assert_allclose(path.alpha[1], np.linalg.solve(K + n * lam * np.eye(n), Y), rtol=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_newton_finds_the_minimum(data, loss):
+    X, Y = data
+    K, y, lam = kernel(X), 20 * Y[:, 0], 1e-3
+    y = np.sign(y - np.median(y)) if loss == "logistic" else y
+    solution = penalised(K, y, lam, loss)
+    assert solution.converged
+    L = np.linalg.cholesky(K + 1e-12 * np.eye(60))
+
+    def objective(z):
+        f = L @ z
+        slope = LOSSES[loss].slope(f, y)
+        return np.mean(LOSSES[loss].value(f, y)) + lam * z @ z, L.T @ slope / 60 + 2 * lam * z
+
+    best = optimize.minimize(
+        objective, np.zeros(60), jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15}
+    )
+    f = K @ solution.value
+    ours = np.mean(LOSSES[loss].value(f, y)) + lam * solution.value @ f
+    assert ours <= best.fun * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
+def test_the_norm_ball_is_met_with_equality_or_not_needed(data, loss):
+    X, Y = data
+    K, y = kernel(X), np.sign(Y[:, 0] - Y[:, 0].mean())
+    solution = on_ball(K, y, 2.0, loss)
+    assert solution.converged
+    norm = np.sqrt(solution.value @ K @ solution.value)
+    assert 2.0 * (1 - 1e-5) < norm <= 2.0
+    inside = on_ball(K, np.zeros(60) if loss != "logistic" else y, 1e9, loss)
+    assert np.sqrt(max(inside.value @ K @ inside.value, 0)) < 1e9
+
+
+def test_the_ball_minimises_the_loss_inside_it(data):
+    X, Y = data
+    K, y = kernel(X), Y[:, 0] - Y[:, 0].mean()
+    alpha = on_ball(K, y, 1.0, "squared").value
+    loss = np.mean((K @ alpha - y) ** 2)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        other = alpha + 0.1 * np.abs(alpha).mean() * rng.standard_normal(60)
+        other /= max(np.sqrt(other @ K @ other), 1.0)
+        assert np.mean((K @ other - y) ** 2) >= loss * (1 - 1e-9)
