@@ -1,6 +1,16 @@
 """The experiments of single-location regression and the claims they decide."""
 
 from attnlab.common.figure import Figure
-from attnlab.slr.figures import descent
+from attnlab.slr.figures import advantage, descent, portrait, references, stochastic, success
 
-FIGURES: tuple[Figure, ...] = (descent.MANIFOLD,)
+FIGURES: tuple[Figure, ...] = (
+    descent.MANIFOLD,
+    descent.SMALL,
+    descent.LARGE,
+    descent.SCHEDULE,
+    stochastic.SGD,
+    portrait.PORTRAIT,
+    success.SUCCESS,
+    references.REFERENCES,
+    advantage.ADVANTAGE,
+)
