@@ -36,8 +36,8 @@ def draw(records):
     return canvas
 
 
-def sweep(cells=300, sleep=0.01, **extra):
-    grid = Grid({"x": list(range(cells // 3)), "sleep": sleep, **extra}, seeds=3)
+def sweep(cells=300, sleep=0.01, seeds=3, **extra):
+    grid = Grid({"x": list(range(cells // seeds)), "sleep": sleep, **extra}, seeds=seeds)
     return Figure("toy.sweep", "Toy", "none", "Nothing.", {"quick": [grid]}, run_cell, draw, shared=["sleep"])
 
 
@@ -48,6 +48,7 @@ def main():
     parser.add_argument("--scheduler", default="")
     parser.add_argument("--cells", type=int, default=300)
     parser.add_argument("--sleep", type=float, default=0.01)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--deadly", type=int)
     parser.add_argument("--faulty", type=int)
     parser.add_argument("--shuffle", type=int)
@@ -58,7 +59,7 @@ def main():
     engine = DaskEngine(RunningCluster(options.scheduler)) if options.scheduler else engine
     try:
         with Store(options.store, writable=True) as store:
-            cells = missing_cells([sweep(options.cells, options.sleep, **extra)], "quick", store)
+            cells = missing_cells([sweep(options.cells, options.sleep, options.seeds, **extra)], "quick", store)
             if options.shuffle is not None:
                 cells = [cells[i] for i in np.random.default_rng(options.shuffle).permutation(len(cells))]
             compute_cells(cells, store, engine)

@@ -1,0 +1,176 @@
+"""The command line. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from attnlab import __version__
+from attnlab.cli.jobs import Job, choose_engine, console, execute, exit_code, parse_knob, parse_shard, show, usage
+from attnlab.cli.store import store_app
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="The laboratory for solvable attention: sample, learn, predict and verify.\n\n"
+    "Example: `attnlab reproduce slr` runs every figure of single-location regression.",
+)
+app.add_typer(store_app, name="store")
+
+Scale = Annotated[str, typer.Option(help="quick or paper.")]
+StorePath = Annotated[Path, typer.Option("--store", help="File that keeps the results.")]
+OutFolder = Annotated[Path, typer.Option("--out", help="Folder of the report.")]
+Workers = Annotated[int, typer.Option(help="Local processes; 0 computes in this process.", min=0)]
+Scheduler = Annotated[
+    str, typer.Option(help="Address of a running Dask scheduler, tcp://host:port or tls://host:port.")
+]
+Tls = Annotated[str, typer.Option(help="Files ca,cert,key for a tls:// scheduler.")]
+Slurm = Annotated[Path | None, typer.Option(help="TOML file with SLURM options (dask-jobqueue's arguments, and jobs).")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would run (--slurm: the job script) and stop.")]
+ShardText = Annotated[str, typer.Option("--shard", help="Compute only part i/n, for job arrays; then store merge.")]
+FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Stop at the first failed cell.")]
+RetryFailed = Annotated[bool, typer.Option(help="Compute failed cells again.")]
+Quiet = Annotated[bool, typer.Option(help="No progress.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
+    if version:
+        console.print(__version__)
+        raise typer.Exit
+
+
+@app.command("list")
+def list_everything() -> None:
+    """Show systems, figures, tasks and learners, one line each. Example: `attnlab list`."""
+    from attnlab.lab import registry
+
+    systems = {name: registry.summary(registry.system(name)) for name in registry.SYSTEMS}
+    figures = {name: figure.title for name, figure in registry.figures().items()}
+    tasks = {name: registry.summary(item) for name, item in registry.tasks().items()}
+    learners = {name: registry.summary(item) for name, item in registry.learners().items()}
+    for title, items in {"systems": systems, "figures": figures, "tasks": tasks, "learners": learners}.items():
+        table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+        for name, text in items.items():
+            table.add_row(f"[bold]{name}", text)
+        console.print(table, "")
+
+
+@app.command()
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="Systems or figures; all of them if none is named.")] = None,
+    scale: Scale = "quick",
+    workers: Workers = 0,
+    scheduler: Scheduler = "",
+    tls: Tls = "",
+    slurm: Slurm = None,
+    dry_run: DryRun = False,
+    shard: ShardText = "",
+    store: StorePath = Path("results/attnlab.sqlite"),
+    out: OutFolder = Path("results/report"),
+    fail_fast: FailFast = False,
+    retry_failed: RetryFailed = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run figures, decide their claims and write the report. Example: `attnlab reproduce slr.manifold --workers 2`."""
+    from attnlab.common.validation import one_of
+    from attnlab.lab import registry
+
+    with usage():
+        one_of("scale", scale, ["quick", "paper"])
+        figures = registry.select(names or [])
+        engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
+        job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run)
+    results = execute(figures, scale, job)
+    raise typer.Exit(exit_code(results, recorded=True))
+
+
+@app.command()
+def run(
+    what: Annotated[str, typer.Argument(metavar="FIGURE|FILE.toml", help="A figure, or a sweep written in TOML.")],
+    knobs: Annotated[list[str] | None, typer.Option("--set", help="Change a knob: --set d=64 --set seeds=10.")] = None,
+    scale: Scale = "quick",
+    workers: Workers = 0,
+    scheduler: Scheduler = "",
+    tls: Tls = "",
+    slurm: Slurm = None,
+    dry_run: DryRun = False,
+    shard: ShardText = "",
+    store: StorePath = Path("results/attnlab.sqlite"),
+    out: OutFolder = Path("results/run"),
+    fail_fast: FailFast = False,
+    retry_failed: RetryFailed = False,
+    quiet: Quiet = False,
+    max_cells: Annotated[int, typer.Option(help="Refuse larger grids unless --yes.", min=1)] = 2000,
+    yes: Annotated[bool, typer.Option("--yes", help="Run a grid beyond the limit.")] = False,
+) -> None:
+    """Run one figure with a knob changed, or a sweep of your own.
+
+    Examples: `attnlab run slr.manifold --set d=100 --set seeds=10`, `attnlab run my-sweep.toml --workers 2`.
+    """
+    from attnlab.lab import registry, sweep
+
+    with usage():
+        if what.endswith(".toml"):
+            figure, scale = sweep.read(what)
+        else:
+            figure = registry.select([what])[0]
+        figure = figure.changed(scale, dict(parse_knob(text) for text in knobs or []))
+        size = len(figure.cells(scale))
+        console.print(f"{figure.name}: {size} cells")
+        if size > max_cells and not yes:
+            raise ValueError(f"the grid has {size} cells, more than --max-cells={max_cells}; add --yes to run it")
+        engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
+        job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run)
+    results = execute([figure], scale, job)
+    raise typer.Exit(exit_code(results, recorded=False))
+
+
+@app.command()
+def report(
+    names: Annotated[list[str] | None, typer.Argument(help="Systems or figures; all if none is named.")] = None,
+    scale: Scale = "quick",
+    store: StorePath = Path("results/attnlab.sqlite"),
+    out: OutFolder = Path("results/report"),
+) -> None:
+    """Write the report of what is stored, computing nothing. Example: `attnlab report --store results/quick.sqlite`."""
+    from attnlab.lab import registry
+    from attnlab.lab.page import report as write
+    from attnlab.lab.runner import collect
+    from attnlab.lab.store import Store
+
+    with usage():
+        figures = registry.select(names or [])
+    with Store(store) as opened:
+        results = [collect(figure, scale, opened) for figure in figures]
+    results = [result for result in results if result.cells]
+    show(results)
+    console.print(f"report: {write(results, out)}")
+
+
+def _interrupt(signum: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Entry point: errors of the lab are one line, everything else is a bug with its traceback."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        from attnlab.lab.errors import LabError
+
+        if not isinstance(error, LabError):
+            raise
+        Console(stderr=True).print(f"attnlab: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(error.code)

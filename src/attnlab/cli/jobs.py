@@ -1,0 +1,157 @@
+"""What ``reproduce`` and ``run`` have in common: choose an engine, compute, decide, draw, show."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from attnlab.common.figure import Figure
+    from attnlab.lab.engine import Engine
+    from attnlab.lab.runner import Result, Shard
+    from attnlab.lab.store import Store
+
+console = Console()
+
+
+@dataclass(frozen=True)
+class Job:
+    """How figures are to be computed, and where results go."""
+
+    engine: Engine
+    store: Path
+    out: Path
+    shard: Shard | None
+    fail_fast: bool
+    retry_failed: bool
+    quiet: bool
+    dry_run: bool
+
+
+def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
+    """Compute what is missing, then read, decide, draw and show."""
+    from attnlab.lab.page import report as write
+    from attnlab.lab.runner import collect
+    from attnlab.lab.store import Store
+
+    runnable = [figure for figure in figures if (extra := figure.missing_extra()) is None or _skip(figure, extra)]
+    if job.dry_run:
+        for figure in runnable:
+            console.print(f"{figure.name}: {len(figure.cells(scale))} cells, {_minutes([figure], scale)}")
+        raise typer.Exit
+    with Store(job.store, writable=True) as store:
+        _compute(runnable, scale, job, store)
+        if job.shard:
+            console.print(f"this part is in {job.store}; bring the parts together with 'attnlab store merge'")
+            return []
+        results = [collect(figure, scale, store) for figure in runnable]
+    page = write(results, job.out)
+    show(results)
+    console.print(f"report: {page}", soft_wrap=True)
+    return results
+
+
+def _compute(figures: list[Figure], scale: str, job: Job, store: Store) -> None:
+    from attnlab.lab.progress import reporting
+    from attnlab.lab.runner import compute_cells, missing_cells
+
+    cells = missing_cells(figures, scale, store, retry_failed=job.retry_failed, shard=job.shard)
+    if cells and not job.quiet:
+        pending = {cell.figure for cell in cells}
+        expected = _minutes([figure for figure in figures if figure.name in pending], scale)
+        console.print(f"{len(cells)} cells to compute, {expected}")
+    with reporting(console, len(cells), job.quiet) as progress:
+        try:
+            compute_cells(cells, store, job.engine, report=progress, fail_fast=job.fail_fast)
+        except KeyboardInterrupt:
+            console.print(f"stopped; what is finished is in {job.store}, the same command goes on from there")
+            raise typer.Exit(130) from None
+
+
+def _minutes(figures: list[Figure], scale: str) -> str:
+    return f"about {sum(figure.minutes.get(scale, 0.0) for figure in figures):.1f} min on two cores"
+
+
+def _skip(figure: Figure, extra: str) -> bool:
+    console.print(f"skipped {figure.name}: it needs the extra, pip install 'attnlab[{extra}]'", markup=False)
+    return False
+
+
+def show(results: list[Result]) -> None:
+    """The table of verdicts, and the cells that failed."""
+    from attnlab.lab.page import interval
+
+    table = Table("claim", "verdict", "value [95 %]", "holds if", "sentence", title="verdicts", title_justify="left")
+    colors = {"holds": "green", "fails": "red", "undecided": "yellow"}
+    for verdict in (verdict for result in results for verdict in result.verdicts):
+        status = f"[{colors[verdict.status]}]{verdict.status}"
+        if not verdict.as_recorded:
+            status += f"[/] (recorded: {verdict.expected})"
+        table.add_row(verdict.claim.id, status, interval(verdict), str(verdict.claim.holds), verdict.claim.says)
+    if table.row_count:
+        console.print(table)
+    for cell in (cell for result in results for cell in result.failed):
+        last = cell.error.strip().splitlines()[-1]
+        console.print(f"failed: {cell.figure} {cell.id[:12]} {cell.params}: {last}", markup=False, soft_wrap=True)
+
+
+def exit_code(results: list[Result], *, recorded: bool) -> int:
+    """0 when all cells are there and, where a record applies, every verdict is the recorded one."""
+    broken = any(result.failed or result.missing for result in results)
+    surprising = recorded and any(not v.as_recorded for result in results for v in result.verdicts)
+    return int(broken or surprising)
+
+
+def choose_engine(workers: int, scheduler: str, tls: str, slurm: Path | None, dry_run: bool) -> Engine:
+    """The engine meant by the options; at most one kind."""
+    from attnlab.lab.engine import DaskEngine, LocalWorkers, RunningCluster, SerialEngine, SlurmJobs
+
+    if sum([workers > 0, bool(scheduler), slurm is not None]) > 1:
+        raise ValueError("give only one of --workers, --scheduler and --slurm")
+    if slurm is not None:
+        jobs = SlurmJobs.from_toml(slurm)
+        if dry_run:
+            console.print(jobs.job_script(), markup=False, highlight=False)
+            raise typer.Exit
+        return DaskEngine(jobs)
+    if scheduler:
+        files = dict(zip(("ca", "cert", "key"), tls.split(","), strict=True)) if tls else {}
+        return DaskEngine(RunningCluster(scheduler, files))
+    return DaskEngine(LocalWorkers(workers)) if workers else SerialEngine()
+
+
+def parse_shard(text: str) -> Shard | None:
+    """``i/n``, or nothing for the whole."""
+    from attnlab.lab.runner import Shard
+
+    return Shard.parse(text) if text else None
+
+
+def parse_knob(text: str) -> tuple[str, Any]:
+    """``name=value`` with a TOML value; a bare word is a string."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"--set takes name=value, got {text!r}")
+    try:
+        return name, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name, value
+
+
+class usage:  # reads as a statement: with usage(): ...
+    """Inside, a wrong value is the user's request, not a bug: one line and exit code 2."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        from attnlab.lab.errors import UsageError
+
+        if isinstance(error, ValueError | TypeError | LookupError):
+            raise UsageError(str(error)) from error

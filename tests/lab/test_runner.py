@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+from toy_figures import FIGURE
+
+from attnlab import lab
+from attnlab.lab.errors import LabError
+from attnlab.lab.runner import compute_cells
+
+
+def test_run_returns_records_verdicts_and_a_drawing():
+    result = lab.run(FIGURE)
+    assert len(result.records) == 12
+    (verdict,) = result.verdicts
+    assert verdict.status == "holds"
+    assert verdict.as_recorded
+    assert result.draw().axes
+
+
+def test_a_store_makes_the_second_run_read_only_what_was_computed(tmp_path, monkeypatch):
+    first = lab.run(FIGURE, store=tmp_path / "s.sqlite")
+    monkeypatch.setattr("attnlab.lab.engine.compute", lambda cell: pytest.fail("computed again"))
+    second = lab.run(FIGURE, store=tmp_path / "s.sqlite")
+    assert np.array_equal(first.records.column("error"), second.records.column("error"))
+
+
+def test_a_knob_changes_the_grid_and_nothing_else():
+    result = lab.run(FIGURE, set={"n": [50], "seeds": 2})
+    assert sorted(result.records.column("n")) == [50, 50]
+    with pytest.raises(ValueError, match="knob of toy"):
+        lab.run(FIGURE, set={"m": 3})
+    with pytest.raises(ValueError, match="scale must be one of"):
+        lab.run(FIGURE, scale="papr")
+
+
+def test_the_seed_of_a_cell_does_not_depend_on_its_neighbours():
+    alone = lab.run(FIGURE, set={"n": [100]}).records.column("error")
+    together = lab.run(FIGURE).records.where(n=100).column("error")
+    assert np.array_equal(alone, together)
+
+
+def test_fail_fast_stops_at_the_first_failed_cell(tmp_path):
+    import dataclasses
+
+    broken = dataclasses.replace(FIGURE, run=_raise)
+    with lab.Store(tmp_path / "s.sqlite", writable=True) as store:
+        with pytest.raises(LabError, match="division by zero"):
+            compute_cells(broken.cells("quick"), store, lab.SerialEngine(), fail_fast=True)
+        assert store.count() == {"failed": 1}
+
+
+def _raise(params, seed):
+    return {"error": 1 / 0}

@@ -1,0 +1,109 @@
+"""The command line as a user meets it: in a process of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ATTNLAB = Path(sys.executable).with_name("attnlab")
+
+
+def attnlab(*arguments, cwd=None):
+    command = [str(ATTNLAB), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    """One real figure, run once."""
+    folder = tmp_path_factory.mktemp("cli")
+    result = attnlab("reproduce", "slr.manifold", "--store", folder / "s.sqlite", "--out", folder / "report")
+    assert result.returncode == 0, result.stderr + result.stdout
+    return folder, result.stdout
+
+
+def test_reproduce_prints_the_verdict_and_the_report(reproduced):
+    folder, output = reproduced
+    assert "slr.manifold" in output
+    assert "holds" in output
+    assert str(folder / "report" / "index.html") in output.replace("\n", "")
+    for kind in ("png", "pdf", "svg", "csv", "toml"):
+        assert (folder / "report" / f"slr.manifold.{kind}").stat().st_size > 0
+    (claim,) = json.loads((folder / "report" / "claims.json").read_text())
+    assert claim["status"] == claim["recorded"] == "holds"
+
+
+def test_the_same_command_again_computes_nothing(reproduced):
+    folder, _ = reproduced
+    before = (folder / "report" / "slr.manifold.png").stat().st_mtime_ns
+    result = attnlab("reproduce", "slr.manifold", "--store", folder / "s.sqlite", "--out", folder / "report")
+    assert result.returncode == 0
+    assert "cells to compute" not in result.stdout
+    assert (folder / "report" / "slr.manifold.png").stat().st_mtime_ns == before
+
+
+def test_the_toml_beside_a_figure_runs_it_again(reproduced):
+    folder, _ = reproduced
+    result = attnlab(
+        "run", folder / "report" / "slr.manifold.toml", "--store", folder / "s.sqlite", "--out", folder / "r2"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "cells to compute" not in result.stdout
+
+
+def test_store_commands(reproduced, tmp_path):
+    folder, _ = reproduced
+    assert "slr.manifold" in attnlab("store", "info", folder / "s.sqlite").stdout
+    assert attnlab("store", "verify", folder / "s.sqlite").returncode == 0
+    exported = attnlab("store", "export", folder / "s.sqlite", "--csv", tmp_path / "t.csv")
+    assert exported.returncode == 0
+    assert (tmp_path / "t.csv").read_text().startswith("cell,figure,")
+    assert attnlab("store", "merge", tmp_path / "m.sqlite", folder / "s.sqlite").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "slr.manifol"], "did you mean 'slr.manifold'"),
+        (["reproduce", "slrr"], "did you mean 'slr'"),
+        (["reproduce", "slr", "--scale", "papr"], "scale must be one of 'quick', 'paper'"),
+        (["reproduce", "slr.manifold", "--shard", "5/4"], "shard must be i/n"),
+        (["reproduce", "slr.manifold", "--workers", "2", "--scheduler", "tcp://127.0.0.1:1"], "only one of"),
+        (["run", "slr.manifold", "--set", "dd=3"], "did you mean 'd'"),
+        (["run", "slr.manifold", "--set", "d"], "--set takes name=value"),
+        (["run", "slr.manifold", "--set", "seeds=5000", "--max-cells", "10"], "add --yes"),
+        (["run", "absent.toml"], "cannot read absent.toml"),
+        (["store", "info", "absent.sqlite"], "no store at absent.sqlite"),
+        (["store", "export", "absent.sqlite"], "--csv FILE or --parquet FILE"),
+    ],
+)
+def test_wrong_requests_end_with_one_line_and_code_2(arguments, message, tmp_path):
+    result = attnlab(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_scheduler_that_is_not_there_is_said_in_one_line(tmp_path):
+    result = attnlab("reproduce", "slr.manifold", "--scheduler", "tcp://127.0.0.1:9", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in result.stderr
+
+
+def test_the_slurm_dry_run_prints_the_job_script(tmp_path):
+    (tmp_path / "slurm.toml").write_text(
+        'jobs = 4\ncores = 8\nmemory = "16GB"\nqueue = "long"\nwalltime = "02:00:00"\n'
+    )
+    result = attnlab("reproduce", "slr.manifold", "--slurm", "slurm.toml", "--dry-run", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "#SBATCH -p long" in result.stdout
+    assert "#SBATCH --cpus-per-task=8" in result.stdout
+    (tmp_path / "slurm.toml").write_text("jobs = 4\n")
+    assert "must set 'cores'" in attnlab("reproduce", "--slurm", "slurm.toml", cwd=tmp_path).stderr
+
+
+def test_version():
+    assert attnlab("--version").stdout.strip() == "0.1.0"
