@@ -49,8 +49,6 @@ _NPY = re.compile(
     re.DOTALL,
 )
 _CLASS = re.compile(r"([a-z]+)\.([A-Za-z][A-Za-z0-9_]*)", re.ASCII)
-
-
 # How the readers of zip, npy and JSON say that their input is broken.
 _DAMAGE = (ValueError, TypeError, RuntimeError, EOFError, OSError, struct.error, zipfile.BadZipFile)
 
@@ -66,6 +64,18 @@ def save(learner: BaseEstimator, path: str | os.PathLike[str]) -> None:
     booleans, numbers, strings, arrays of those, lists, tuples, dicts, nested learners, and frozen dataclasses that the
     learner's system makes public. Anything else (a function, a generator of random numbers) is a TypeError that says
     where it sits.
+
+    >>> import tempfile
+    >>> from attnlab import slr
+    >>> X, y = slr.Task(d=6, L=3).sample(100)
+    >>> learner = slr.LinearPredictor(ridge=0.1).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(learner, folder + "/linear.npz")
+    ...     again = load(folder + "/linear.npz")
+    >>> again
+    LinearPredictor(ridge=0.1)
+    >>> bool((again.predict(X) == learner.predict(X)).all())
+    True
     """
     check_is_fitted(learner)
     arrays: dict[str, np.ndarray] = {}
