@@ -56,7 +56,8 @@ def test_the_information_bound_is_met_by_least_squares():
         fit = levenberg_marquardt(rows, task.Theta, max_steps=6)
         errors.append(np.linalg.norm(fit.theta - task.Theta, axis=(1, 2)) / 2.0)
     rms = np.sqrt(np.mean(np.square(errors), axis=0))
-    # 40 repeats of a sum of 16 squares: 4 standard errors are 4 / sqrt(2 * 16 * 40) = 11 %; d = 4 rows repeat on the cube
+    # 40 repeats of a sum of 16 squares: 4 standard errors are 4 / sqrt(2 * 16 * 40) = 11 %; and a few rows of the
+    # small cube are copies, which count once
     assert rms == pytest.approx(bound, rel=0.25)
 
 

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -83,7 +85,7 @@ def test_levenberg_marquardt_recovers_a_generic_layer_in_few_steps(instance):
 def test_the_error_never_rises(problem):
     rows, theta = problem
     history = levenberg_marquardt(rows, theta, max_steps=10).history
-    assert all(b < a for a, b in zip(history, history[1:], strict=False))
+    assert all(b < a for a, b in pairwise(history))
 
 
 def test_a_restricted_fit_stays_in_its_span():

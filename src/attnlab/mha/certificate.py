@@ -5,9 +5,9 @@ The loss of an example is :math:`\ell = \|\hat Y - Y\|^2 / (k\,o) \in [0, b]`. W
 * empirical Bernstein: :math:`\mathbb{E}\ell \le \bar\ell + \sqrt{2 V \ln(2/\delta)/n} + 7 b \ln(2/\delta) / (3(n-1))`;
 * tail: the largest error seen, :math:`\epsilon_{\max}`, is exceeded with probability at most :math:`\ln(1/\delta)/n`.
 
-The range b needs bounded labels: on the cube :math:`|\hat F_s| \le \sum_i \|\hat W_i[:, s]\|_1`, and the labels are bounded by the
-user or by the same number for the fitted layer with a margin. Gaussian tokens have no such bound: only the tail statement
-holds there.
+The range b needs bounded labels: on the cube :math:`|\hat F_s| \le \sum_i \|\hat W_i[:, s]\|_1`, and the labels are
+bounded by the user or by the same number for the fitted layer with a margin. Gaussian tokens have no such bound:
+only the tail statement holds there.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class Certificate:
 
     def __str__(self) -> str:
         return (
-            f"with probability {1 - self.delta:g}: mean squared error <= {self.loss_bound:.2g}, and the error of any output "
-            f"exceeds {self.largest_error:.2g} on at most {self.tail_probability:.2g} of all examples (n = {self.n})"
+            f"with probability {1 - self.delta:g}: mean squared error <= {self.loss_bound:.2g}, and the error of any "
+            f"output exceeds {self.largest_error:.2g} on at most {self.tail_probability:.2g} of all examples "
+            f"(n = {self.n})"
         )
 
 

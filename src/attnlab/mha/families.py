@@ -40,7 +40,8 @@ def plant(family: str, rho: float, d: int, m: int, d_out: int, seed: int) -> Lay
 
 
 def _with_norm(theta: np.ndarray, norm: float | np.ndarray) -> np.ndarray:
-    return np.reshape(norm, (-1, 1, 1)) * theta / np.linalg.norm(theta, axis=(1, 2), keepdims=True)
+    scaled: np.ndarray = np.reshape(norm, (-1, 1, 1)) * theta / np.linalg.norm(theta, axis=(1, 2), keepdims=True)
+    return scaled
 
 
 def _signs(m: int) -> np.ndarray:

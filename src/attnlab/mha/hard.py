@@ -1,16 +1,18 @@
-r"""Members of the lower bound's families: layers of many heads that hide a parity or a rounded inner product (derived here).
+r"""Members of the lower bound's families: layers that hide a parity or a rounded inner product (derived here).
 
-Two tokens, signs :math:`z_j = x_{1j} x_{2j}`. A head with diagonal Theta sees only z: its log-odds of the own token against the other
-is :math:`\sum_j \Theta_{jj} (1 - z_j)`. Coordinate 0 is a gate, open when :math:`z_0 = -1`.
+Two tokens, signs :math:`z_j = x_{1j} x_{2j}`. A head with diagonal Theta sees only z: its log-odds of the own token
+against the other is :math:`\sum_j \Theta_{jj} (1 - z_j)`. Coordinate 0 is a gate, open when :math:`z_0 = -1`.
 
 **Parity.** Secret S of size s, N the number of z_j = -1 in S. Heads i = 0..s have
-:math:`\Theta_i = C\,\mathrm{diag}(1_S) + b_i e_0 e_0^\top`, :math:`b_i = -C(i - \tfrac12)`, and :math:`W_i = a_i M`, M orthogonal, where
+:math:`\Theta_i = C\,\mathrm{diag}(1_S) + b_i e_0 e_0^\top`, :math:`b_i = -C(i - \tfrac12)`, and :math:`W_i = a_i M`,
+M orthogonal, where
 
 .. math:: \sum_i a_i\,\sigma(2CN + 2b_i) - \beta = (-1)^N \;\; (N = 0..s), \qquad \sum_i a_i = 0
 
-gives :math:`F(X)_1 = \tfrac{1-z_0}{2} (\beta + \chi_S(z))(x_1 - x_2) M = -F(X)_2` exactly. Any statistic of (X, Y) depends on S through one
-Fourier coefficient, so statistical-query learners need :func:`attnlab.mha.theory.sq_queries`. Without noise it is no secret for
-algebra: :func:`gf2_crack` reads the parities off the labels and solves over GF(2).
+gives :math:`F(X)_1 = \tfrac{1-z_0}{2} (\beta + \chi_S(z))(x_1 - x_2) M = -F(X)_2` exactly. Any statistic of (X, Y)
+depends on S through one Fourier coefficient, so statistical-query learners need
+:func:`attnlab.mha.theory.sq_queries`. Without noise it is no secret for algebra: :func:`gf2_crack` reads the
+parities off the labels and solves over GF(2).
 
 **Learning with rounding.** :math:`u = \langle a, s\rangle` with the bits of a carried by z; the label is the staircase
 :math:`\lfloor p\,(u \bmod q)/q\rfloor/(p-1)`, one head for each jump and one that balances them.
@@ -69,7 +71,8 @@ class RoundingInstance:
     def inner_products(self, X: ArrayLike) -> np.ndarray:
         """u = <a, s> over the integers, a read from the tokens' bits."""
         tokens = check_tokens(X, n_tokens=2, d=self.task.d)
-        return (1 - tokens[:, 0] * tokens[:, 1])[:, 1:] / 2 @ _bit_weights(self.secret, self.q)
+        u: np.ndarray = (1 - tokens[:, 0] * tokens[:, 1])[:, 1:] / 2 @ _bit_weights(self.secret, self.q)
+        return u
 
     def closed_form(self, X: ArrayLike) -> Float[np.ndarray, "n 2 d"]:
         """The outputs by the staircase; the layer's steps are smooth, so it differs by about exp(-steepness / 2)."""
@@ -96,7 +99,7 @@ def hard_instance(
 
     Parameters
     ----------
-    kind : ``parity`` (uses ``d`` and ``size``) or ``lwr`` (uses ``q``, ``p``, ``length``; then d = 1 + length * log2 q).
+    kind : ``parity`` (uses ``d`` and ``size``) or ``lwr`` (uses ``q``, ``p`` and ``length``; d = 1 + length log2 q).
     d, size : token width and number of secret coordinates, size < d.
     q, p, length : modulus (a power of two), rounding levels 2 <= p <= q, and length of the secret.
     steepness : C; 2 for parity, 40 for rounding by default.
@@ -124,7 +127,7 @@ def hard_instance(
 
 
 def parity_heads(size: int, steepness: float = 2.0) -> tuple[np.ndarray, np.ndarray, float]:
-    """Weights a, gates b and constant beta of the heads that make a parity of ``size`` bits; idle heads are left out."""
+    """Weights a, gates b and constant beta of the heads that make a parity of ``size`` bits, idle heads left out."""
     gates = -steepness * (np.arange(size + 1) - 0.5)
     N = np.arange(size + 1)
     system = np.zeros((size + 2, size + 2))
@@ -140,8 +143,9 @@ def parity_heads(size: int, steepness: float = 2.0) -> tuple[np.ndarray, np.ndar
 def gf2_crack(X: ArrayLike, y: ArrayLike) -> tuple[int, ...] | None:
     """The secret of a noiseless parity instance by linear algebra over GF(2); None when the labels are not such.
 
-    Where the gate is open, ||F_1|| / ||x_1 - x_2|| = |beta + chi_S| takes two values, which gives chi_S up to sign. Gaussian elimination
-    with an unknown constant gives S. This is no statistical-query algorithm: one wrong label ruins it.
+    Where the gate is open, ||F_1|| / ||x_1 - x_2|| = |beta + chi_S| takes two values, which gives chi_S up to sign.
+    Gaussian elimination with an unknown constant gives S. This is no statistical-query algorithm: one wrong label
+    ruins it.
     """
     tokens = check_tokens(X, n_tokens=2)
     outputs = check_targets(y, len(tokens), shape=(2, None))
@@ -197,12 +201,14 @@ def _rounding(q: int, p: int, length: int, C: float, noise_std: float, rng: np.r
 def _bit_weights(secret: tuple[int, ...], q: int) -> np.ndarray:
     """Weight s_i 2^b of each bit, so that the weighted bits of a sum to <a, s>."""
     powers = 2.0 ** np.arange(q.bit_length() - 1)
-    return (np.array(secret)[:, None] * powers).ravel()
+    weights: np.ndarray = (np.array(secret)[:, None] * powers).ravel()
+    return weights
 
 
 def _staircase(length: int, q: int, p: int) -> np.ndarray:
     u = np.arange(length)
-    return (p * (u % q) // q) / (p - 1)
+    stairs: np.ndarray = (p * (u % q) // q) / (p - 1)
+    return stairs
 
 
 def _jumps(secret: tuple[int, ...], q: int, p: int) -> tuple[np.ndarray, np.ndarray]:
@@ -226,6 +232,6 @@ def _task(theta: np.ndarray, w: np.ndarray, noise_std: float) -> Task:
 
 def _gated(X: np.ndarray, value: np.ndarray, M: np.ndarray) -> np.ndarray:
     """(1 - z_0)/2 value (x_1 - x_2) M in the first row, its negative in the second."""
-    gate = (1 - X[:, 0, 0] * X[:, 1, 0]) / 2
+    gate: np.ndarray = (1 - X[:, 0, 0] * X[:, 1, 0]) / 2
     first = (gate * value)[:, None] * ((X[:, 0] - X[:, 1]) @ M)
     return np.stack([first, -first], axis=1)

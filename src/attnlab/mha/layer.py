@@ -127,5 +127,5 @@ def distinct_rows(tokens: int, d: int) -> int:
     >>> distinct_rows(tokens=2, d=1)
     4
     """
-    corners = 2**d
+    corners = int(2**d)
     return corners * comb(corners + tokens - 2, tokens - 1)

@@ -1,13 +1,13 @@
 r"""The first-order picture: linearised attention as one regression.
 
 For weak attention :math:`y_a \approx \bar x\,\bar W + \sum_i x_a \Theta_i C_a W_i` with the covariance
-:math:`C_a = \frac1k \sum_b (x_b - \bar x)^\top (x_b - \bar x)`. Regressing y on :math:`x_a \otimes \mathrm{vech}(C_a)`, the mean
-token and the query gives, for each output s, the tensor
+:math:`C_a = \frac1k \sum_b (x_b - \bar x)^\top (x_b - \bar x)`. Regressing y on the products
+:math:`x_a \otimes \mathrm{vech}(C_a)`, the mean token and the query gives, for each output s, the tensor
 
 .. math:: S[p, q, r, s] = M[pq, rs] + M[pr, qs], \qquad M = \sum_i \mathrm{vec}\,\Theta_i\, \mathrm{vec}\,W_i^\top
 
-of which only this symmetrised form shows, because key and value are read from the same token (derived here). Alternating
-least squares recovers the rank-m matrix M, and with it the span of the heads.
+of which only this symmetrised form shows, because key and value are read from the same token (derived here).
+Alternating least squares recovers the rank-m matrix M, and with it the span of the heads.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def decompose(S: np.ndarray, m: int, sweeps: int = _SWEEPS) -> tuple[np.ndarray,
 
 
 def moment_basis(rows: Rows, m: int) -> np.ndarray:
-    """Orthonormal basis ``(m, d, d)`` of the span of the heads as first-order moments show it, scaled to its head norm."""
+    """Orthonormal basis ``(m, d, d)`` of the span of the heads as first-order moments show it."""
     theta, _ = decompose(moment_tensor(rows), m)
     d = theta.shape[1]
     return np.linalg.qr(theta.reshape(m, -1).T)[0].T.reshape(m, d, d)
@@ -80,13 +80,15 @@ def _solve_w(S: np.ndarray, theta: np.ndarray) -> np.ndarray:
     eye = np.eye(d)
     design = np.einsum("ipq,rt->pqrit", theta, eye) + np.einsum("ipr,qt->pqrit", theta, eye)
     solved = np.linalg.lstsq(design.reshape(d**3, m * d), S.reshape(d**3, -1), rcond=None)[0]
-    return solved.reshape(m, d, -1)
+    w: np.ndarray = solved.reshape(m, d, -1)
+    return w
 
 
 def _solve_theta(S: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Least squares for Theta, one row p at a time (they do not mix)."""
-    m, d, outputs = w.shape
+    m, d, _ = w.shape
     eye = np.eye(d)
     design = np.einsum("irs,qt->qrsit", w, eye) + np.einsum("iqs,rt->qrsit", w, eye)
     solved = np.linalg.lstsq(design.reshape(-1, m * d), S.reshape(d, -1).T, rcond=None)[0]
-    return solved.reshape(m, d, d).transpose(0, 2, 1)
+    theta: np.ndarray = solved.reshape(m, d, d).transpose(0, 2, 1)
+    return theta

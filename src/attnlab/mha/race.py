@@ -1,6 +1,6 @@
 r"""Random starts raced by Levenberg-Marquardt: short fits for all, long fits for the best.
 
-Starts are :math:`\Theta = c\,G/d` with G Gaussian and c log-uniform in [0.2, 4], from nearly uniform to sharp attention.
+Starts are :math:`\Theta = c\,G/d`, G Gaussian and c log-uniform in [0.2, 4]: from nearly uniform to sharp attention.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def race(
     """The best long fit over the starts.
 
     Every start gets a short fit on a subset of rows. The first that falls below ``PROMISING`` is fitted at length; when
-    that ends exact the race is over. It is over, too, when four short fits end at the same error and a long one cannot halve
-    it: that is the floor of the noise, or of too few heads. Otherwise the best three are fitted at length.
+    that ends exact the race is over. It is over, too, when four short fits end at the same error and a long one
+    cannot halve it: that is the floor of the noise, or of too few heads. Otherwise the best three are fitted at length.
 
     Parameters
     ----------

@@ -126,6 +126,8 @@ class Task:
     def sample(self, n: int, seed: Seed = 0) -> tuple[Float[np.ndarray, "n k d"], Float[np.ndarray, "n k o"]]:
         """Draw ``n`` labelled examples; the same seed gives the same numbers, at every noise level the same tokens."""
         n = integer("n", n, low=1)
+        token_seed: Seed
+        noise_seed: Seed
         if isinstance(seed, int | np.integer):
             token_seed, noise_seed = seed, int(seed) + _NOISE_SEED
         else:

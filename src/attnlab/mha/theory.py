@@ -46,8 +46,10 @@ __all__ = [
 def logit_moments(Theta: ArrayLike) -> tuple[float, float, float]:
     r"""Variance of a logit between two tokens, and mean and variance of a token's logit with itself, for sign tokens.
 
-    .. math:: \mathrm{Var}(x_a \Theta x_b^\top) = \|\Theta\|_F^2, \quad \mathbb{E}\, x_a \Theta x_a^\top = \mathrm{tr}\,\Theta, \quad
-              \mathrm{Var}(x_a \Theta x_a^\top) = \sum_{p<q} (\Theta_{pq} + \Theta_{qp})^2
+    .. math::
+        \mathrm{Var}(x_a \Theta x_b^\top) = \|\Theta\|_F^2, \quad
+        \mathbb{E}\, x_a \Theta x_a^\top = \mathrm{tr}\,\Theta, \quad
+        \mathrm{Var}(x_a \Theta x_a^\top) = \sum_{p<q} (\Theta_{pq} + \Theta_{qp})^2
 
     Source: derived here.  Status: exact.
 
@@ -75,7 +77,7 @@ def crude_sum_mean(Theta: ArrayLike, W: ArrayLike, k: int) -> np.ndarray:
 
 
 def agreement_probability(n_heads: int, k: int, rho: float, delta: float) -> float:
-    r"""Probability that all heads agree on a row: log-odds of every other token against one, within delta of head one's.
+    r"""Probability that all heads agree on a row, their log-odds being within delta of head one's.
 
     With Gaussian logits of variance rho^2 the (m-1)(k-1) differences have covariance
     :math:`(I + 11^\top)_{m-1} \otimes \rho^2 (I + 11^\top)_{k-1}`, so for small delta
@@ -96,9 +98,11 @@ def agreement_probability(n_heads: int, k: int, rho: float, delta: float) -> flo
 
 
 def sq_queries(d: int, size: int, tau: float) -> float:
-    r"""Statistical queries of tolerance tau needed to beat the secret-free predictor on a parity layer, :math:`\binom{d-1}{s}\tau^2`.
+    r"""Statistical queries of tolerance tau that a parity layer demands, :math:`\binom{d-1}{s}\tau^2`.
 
-    A query's answer depends on the secret through one Fourier coefficient; by Parseval at most 1/tau^2 secrets move it by tau.
+    With fewer no learner is better than the predictor that ignores the secret.
+    A query's answer depends on the secret through one Fourier coefficient; by Parseval at most 1/tau^2 secrets move
+    it by tau.
 
     Source: derived here (arXiv:2402.04084 proves its own family hard).  Status: bound.
 
@@ -167,8 +171,8 @@ def query_count(d: int, method: str = "pairs", rank: int = 1) -> int:
 def step_flops(n_heads: int, d: int, rows: int) -> dict[str, float]:
     r"""Floating-point operations of one Levenberg-Marquardt step, by part (output width d).
 
-    ``assembly`` is the two products over rows, ``projection`` the elimination of W, ``solve`` the Cholesky factor; ``direct`` is what
-    :math:`J^\top J` formed from the Jacobian would cost.
+    ``assembly`` is the two products over rows, ``projection`` the elimination of W, ``solve`` the Cholesky factor;
+    ``direct`` is what :math:`J^\top J` formed from the Jacobian would cost.
 
     Source: derived here.  Status: exact to leading order.
     """
@@ -186,7 +190,9 @@ def step_flops(n_heads: int, d: int, rows: int) -> dict[str, float]:
 def cramer_rao(Theta: ArrayLike, W: ArrayLike, X: ArrayLike, noise_std: float) -> np.ndarray:
     r"""Smallest rms relative error of each head that unbiased estimation from these tokens allows.
 
-    .. math:: \frac{\sigma}{\|\Theta_i\|_F} \sqrt{\mathrm{tr}\,(H^{-1})_{ii}}, \qquad H = J_\Theta^\top (I - P_Z) J_\Theta
+    .. math::
+        \frac{\sigma}{\|\Theta_i\|_F} \sqrt{\mathrm{tr}\,(H^{-1})_{ii}}, \qquad
+        H = J_\Theta^\top (I - P_Z) J_\Theta
 
     with H the information about Theta once W is eliminated. Least squares attains it as n grows; errors fall as
     :math:`\sigma/\sqrt n`.

@@ -1,4 +1,4 @@
-r"""Variable projection: for fixed attention matrices the projections W are a linear regression, so only Theta is sought.
+r"""Variable projection: for fixed attention matrices W is a linear regression, so only Theta is sought.
 
 ===============  =====================================================================================
 symbol           meaning
@@ -63,12 +63,15 @@ def row_patterns(rows: Rows, theta: np.ndarray) -> np.ndarray:
     logits = looked_for @ rows.K.transpose(0, 2, 1)
     logits -= logits.max(axis=-1, keepdims=True)
     np.exp(logits, out=logits)
-    return logits / logits.sum(axis=-1, keepdims=True)
+    logits /= logits.sum(axis=-1, keepdims=True)
+    patterns: np.ndarray = logits
+    return patterns
 
 
 def mean_keys(rows: Rows, theta: np.ndarray) -> np.ndarray:
     """Mean keys of all heads side by side, ``Z (r, m d)``."""
-    return (row_patterns(rows, theta) @ rows.K).reshape(len(rows), -1)
+    means: np.ndarray = (row_patterns(rows, theta) @ rows.K).reshape(len(rows), -1)
+    return means
 
 
 def regress(rows: Rows, theta: np.ndarray, ridge: float = RIDGE) -> Regression:
@@ -85,7 +88,8 @@ def regress(rows: Rows, theta: np.ndarray, ridge: float = RIDGE) -> Regression:
 
 def residual(rows: Rows, theta: np.ndarray, w: np.ndarray) -> np.ndarray:
     """``Y - F(X)`` on the rows, for given parameters."""
-    return rows.Y - mean_keys(rows, theta) @ w.reshape(-1, w.shape[-1])
+    left: np.ndarray = rows.Y - mean_keys(rows, theta) @ w.reshape(-1, w.shape[-1])
+    return left
 
 
 def chunks(r: int, width: int) -> Iterator[slice]:
@@ -108,7 +112,8 @@ def key_covariances(rows: Rows, theta: np.ndarray, Z: np.ndarray) -> np.ndarray:
 def key_responses(C: np.ndarray, W: np.ndarray) -> np.ndarray:
     """``M = C W`` of each head, ``(m, r, d, d_out)``, as one product for each head."""
     m, r, d, _ = C.shape
-    return (C.reshape(m, r * d, d) @ W).reshape(m, r, d, -1)
+    responses: np.ndarray = (C.reshape(m, r * d, d) @ W).reshape(m, r, d, -1)
+    return responses
 
 
 def normal_equations(rows: Rows, theta: np.ndarray, fit: Regression) -> NormalEquations:

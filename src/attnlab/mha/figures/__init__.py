@@ -1,1 +1,15 @@
+"""The experiments of this system and the claims they decide."""
 
+from attnlab.common.figure import Figure
+from attnlab.mha.figures.coverage import COVERAGE
+from attnlab.mha.figures.hard import HARD
+from attnlab.mha.figures.hull import HULL
+from attnlab.mha.figures.noise import NOISE
+from attnlab.mha.figures.patterns import PATTERNS
+from attnlab.mha.figures.queries import QUERIES
+from attnlab.mha.figures.reach import REACH
+from attnlab.mha.figures.recovery import RECOVERY
+from attnlab.mha.figures.samples import SAMPLES
+from attnlab.mha.figures.sizes import SIZES
+
+FIGURES: tuple[Figure, ...] = (RECOVERY, SIZES, SAMPLES, HULL, REACH, NOISE, HARD, QUERIES, COVERAGE, PATTERNS)

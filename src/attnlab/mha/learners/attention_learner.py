@@ -33,8 +33,9 @@ _FIRST_RANDOM = 4
 class AttentionLearner(LayerRegressor):
     """Recover a multi-head attention layer from examples, quickly and with a certificate.
 
-    For each number of heads, starts are raced by variable-projection Levenberg-Marquardt: a few random ones, then those of the
-    moment method and of sculpting where they apply, then further random ones. A start that ends exact ends the race.
+    For each number of heads, starts are raced by variable-projection Levenberg-Marquardt: a few random ones, then
+    those of the moment method and of sculpting where they apply, then further random ones. A start that ends exact
+    ends the race.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ class AttentionLearner(LayerRegressor):
         rng = generator(self.random_state)
         tokens, outputs = tokens[: self.max_examples], outputs[: self.max_examples]
         split = split_examples(len(tokens), self.validation_fraction, self.certificate_fraction, rng)
-        n, k, d = tokens.shape
+        _, k, d = tokens.shape
         check_enough(len(split.train), candidates[0], d, k, outputs.shape[-1])
         train, labels = tokens[split.train], outputs[split.train]
         rows = rows_of(train, labels)

@@ -75,8 +75,8 @@ def check_enough(n: int, m: int, d: int, k: int, d_out: int) -> None:
     needed = examples_needed(m, d, k, d_out)
     if n < needed:
         raise ValueError(
-            f"{n} examples to fit are too few for n_heads={m}: {m} heads of width {d} need at least {needed} examples of {k} "
-            "tokens (and about twice as many to be recovered)"
+            f"{n} examples to fit are too few for n_heads={m}: {m} heads of width {d} need at least {needed} examples "
+            f"of {k} tokens (and about twice as many to be recovered)"
         )
 
 
@@ -89,7 +89,7 @@ def split_examples(n: int, validation: float, certificate: float, seed: Seed) ->
             f"validation_fraction + certificate_fraction must be at most 0.9, got {validation + certificate:g}"
         )
     order = generator(seed).permutation(n)
-    v, c = int(round(validation * n)), int(round(certificate * n))
+    v, c = round(validation * n), round(certificate * n)
     return Split(order[v + c :], order[:v], order[v : v + c])
 
 

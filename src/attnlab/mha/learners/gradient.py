@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -141,9 +143,17 @@ def _lbfgs(
         return float(value), np.concatenate([np.ravel(to_theta), np.ravel(to_w)])
 
     start = np.concatenate([theta.ravel(), w.ravel()])
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-18, "gtol": 1e-12, "maxcor": 20}
+    x, error, used = _minimise(objective, start, max_iter)
+    return x[:size].reshape(theta.shape), x[size:].reshape(w.shape), error, used
+
+
+def _minimise(
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]], start: np.ndarray, max_iter: int
+) -> tuple[np.ndarray, float, int]:
+    """L-BFGS to rounding: the minimum, its value and the iterations used."""
+    options: Any = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-18, "gtol": 1e-12, "maxcor": 20}
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    return found.x[:size].reshape(theta.shape), found.x[size:].reshape(w.shape), float(found.fun), int(found.nit)
+    return found.x, float(found.fun), int(found.nit)
 
 
 def _projected_lbfgs(rows: Rows, theta: np.ndarray, max_iter: int) -> tuple[np.ndarray, np.ndarray, float, int]:
@@ -157,10 +167,9 @@ def _projected_lbfgs(rows: Rows, theta: np.ndarray, max_iter: int) -> tuple[np.n
         slope = -2 * rows.Q.T @ (M @ fit.residual[:, :, None])[..., 0]
         return fit.nmse(rows.Y), slope.ravel() / size
 
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-18, "gtol": 1e-12, "maxcor": 20}
-    found = minimize(objective, theta.ravel(), jac=True, method="L-BFGS-B", options=options)
-    at = found.x.reshape(theta.shape)
-    return at, regress(rows, at).W, float(found.fun), int(found.nit)
+    x, error, used = _minimise(objective, theta.ravel(), max_iter)
+    at = x.reshape(theta.shape)
+    return at, regress(rows, at).W, error, used
 
 
 @partial(jax.jit, static_argnames=("steps", "batch"))

@@ -29,8 +29,8 @@ class QueryLearner(LayerRegressor):
     Parameters
     ----------
     d : width of a token.
-    method : ``pairs``: d + d^2 queries of at most two tokens, any output width. ``wide``: 2 d queries, of d + 1 tokens; needs W of full row
-        rank. ``low_rank``: d + 6 r d queries, for Theta of rank r.
+    method : ``pairs``: d + d^2 queries of at most two tokens, any output width. ``wide``: 2 d queries, of d + 1
+        tokens; needs W of full row rank. ``low_rank``: d + 6 r d queries, for Theta of rank r.
     rank : r of ``low_rank``.
     strength : length of the queried basis vectors; larger when Theta is small and answers are inexact.
     random_state : draws the directions of ``low_rank``.
@@ -157,9 +157,11 @@ def _low_rank(ask: _Counted, W: np.ndarray, rank: int, rng: np.random.Generator)
         left = _half_step(u, v @ right.T, values, d, rank)
         left = np.linalg.qr(left)[0]
         right = _half_step(v, u @ left, values, d, rank).T
-    return left @ right
+    theta: np.ndarray = left @ right
+    return theta
 
 
 def _half_step(free: np.ndarray, fixed: np.ndarray, values: np.ndarray, d: int, rank: int) -> np.ndarray:
     design = (free[:, :, None] * fixed[:, None, :]).reshape(len(values), d * rank)
-    return np.linalg.lstsq(design, values, rcond=None)[0].reshape(d, rank)
+    factor: np.ndarray = np.linalg.lstsq(design, values, rcond=None)[0].reshape(d, rank)
+    return factor

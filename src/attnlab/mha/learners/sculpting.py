@@ -34,15 +34,17 @@ BODIES = ("kl", "linear")
 class SculptingLearner(LayerRegressor):
     r"""Recover a layer by sculpting a convex body around its attention matrices (arXiv:2402.04084).
 
-    Crude sum of projections, rows on which all heads agree, the convex body these rows cut out, its point of smallest norm,
-    a refined sum and a new body, the body's long axes (the affine hull of the heads), a net of the hull with regression for
-    W, and a last refinement by Levenberg-Marquardt. Up to the net no step is non-convex in Theta and none needs a restart.
+    Crude sum of projections, rows on which all heads agree, the convex body these rows cut out, its point of
+    smallest norm, a refined sum and a new body, the body's long axes (the affine hull of the heads), a net of the
+    hull with regression for W, and a last refinement by Levenberg-Marquardt. Up to the net no step is non-convex in
+    Theta and none needs a restart.
 
     Parameters
     ----------
     n_heads : number of heads; None selects it on validation examples.
     max_heads : largest number tried when selecting.
-    body : where the long axes are read: ``kl``, the Hessian of the divergence, or ``linear``, chords by linear programs.
+    body : where the long axes are read: ``kl``, the Hessian of the divergence, or ``linear``, chords by linear
+        programs.
     reach, row_limit : which rows enter the body (see ``sculpting.agreement``).
     again : how often sum and body are refined.
     refine : False stops after the net: ``theta_`` then lies in the span (or near it), for studying the hull alone.
@@ -120,7 +122,7 @@ class SculptingLearner(LayerRegressor):
         rng = generator(self.random_state)
         tokens, outputs = tokens[: self.max_examples], outputs[: self.max_examples]
         split = split_examples(len(tokens), self.validation_fraction, self.certificate_fraction, rng)
-        n, k, d = tokens.shape
+        _, k, d = tokens.shape
         check_enough(len(split.train), candidates[0], d, k, outputs.shape[-1])
         rows = rows_of(tokens[split.train], outputs[split.train])
         if len(rows) < rows_needed(k, d):

@@ -1,7 +1,7 @@
 r"""Phase 5: the span of the heads, read off the body's long axes.
 
-The point of smallest norm and the m - 1 longest axes span the same m-dimensional space as :math:`\Theta_1..\Theta_m`. The
-gap in the body's axes after the (m - 1)-th counts the heads.
+The point of smallest norm and the m - 1 longest axes span the same m-dimensional space as
+:math:`\Theta_1..\Theta_m`. The gap in the body's axes after the (m - 1)-th counts the heads.
 """
 
 from __future__ import annotations

@@ -4,11 +4,12 @@ On an agreeing row every head has the same pattern p, so every Theta_i satisfies
 :math:`\langle \Theta, q_a (x_b - x_c)^\top\rangle = \log(p_b / p_c)`, and where p_c vanishes an inequality. One convex
 function says all of it,
 
-.. math:: f(\Theta) = \frac{1}{|A|} \sum_{a \in A} \mathrm{KL}\big(p_a \,\|\, \mathrm{softmax}(q_a \Theta K_a^\top)\big),
+.. math::
+    f(\Theta) = \frac{1}{|A|} \sum_{a \in A} \mathrm{KL}\big(p_a \,\|\, \mathrm{softmax}(q_a \Theta K_a^\top)\big),
 
-and the body is :math:`K_\varepsilon = \{\Theta : f(\Theta) \le \varepsilon\}`. It contains the affine hull of the heads where
-equalities dominate and their convex cone where only inequalities are left. It is thin across the hull and long along
-it, so the long axes are the eigenvectors of the smallest eigenvalues of the Hessian of f.
+and the body is :math:`K_\varepsilon = \{\Theta : f(\Theta) \le \varepsilon\}`. It contains the affine hull of the
+heads where equalities dominate and their convex cone where only inequalities are left. It is thin across the hull
+and long along it, so the long axes are the eigenvectors of the smallest eigenvalues of the Hessian of f.
 """
 
 from __future__ import annotations

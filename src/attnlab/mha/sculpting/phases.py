@@ -98,7 +98,8 @@ def _refined_sum(body: Body, point: MinimumNorm) -> np.ndarray:
     patterns = row_patterns(body.rows, point.theta[None])[:, 0]
     from_point = refit_sum(body.rows, patterns, body.weights)
     from_rows = refit_sum(body.rows, body.patterns, body.weights)
-    return (from_point + from_rows) / 2
+    refined: np.ndarray = (from_point + from_rows) / 2
+    return refined
 
 
 def _body_of(agreement: Agreement, reach: float, limit: int, steps: list[Step]) -> tuple[Body, MinimumNorm]:

@@ -3,14 +3,15 @@ r"""The body as a linear program: every agreeing row gives two-sided bounds, sol
 .. math:: |\langle \Theta, q_a (x_b - x_c)^\top\rangle - \log(p_b/p_c)| \le t\,\eta_{abc}, \qquad
           \eta_{abc} = \frac{r_a + r_0}{\min(p_b, p_c)}
 
-and where p_c is tiny only the lower bound. The smallest feasible t gives the centre; with t fixed at a multiple of it the
-body is a polytope, and its extent in a direction is two further programs (arXiv:2402.04084: only linear
+and where p_c is tiny only the lower bound. The smallest feasible t gives the centre; with t fixed at a multiple of
+it the body is a polytope, and its extent in a direction is two further programs (arXiv:2402.04084: only linear
 optimisation over the body is needed).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -75,11 +76,11 @@ def centre(body: Polytope) -> tuple[np.ndarray, float]:
     A, b = _sides(body, 0.0)
     widths = np.concatenate([body.width[~body.lower_only], body.width])
     program = sparse.csr_array(np.column_stack([A, -widths]))
-    bounds = [(-body.radius, body.radius)] * u + [(0, None)]
-    solved = linprog(np.append(np.zeros(u), 1.0), A_ub=program, b_ub=b, bounds=bounds, method="highs")
-    if solved.x is None:
-        raise RuntimeError(f"the linear program of the body failed: {solved.message}")
-    return solved.x[:-1], float(solved.x[-1])
+    bounds: list[tuple[float, float | None]] = [*[(-body.radius, body.radius)] * u, (0.0, None)]
+    x = _solve(np.append(np.zeros(u), 1.0), program, b, bounds)
+    if x is None:
+        raise RuntimeError("the linear program of the body has no solution")
+    return x[:-1], float(x[-1])
 
 
 def longest_chords(body: Polytope, number: int, *, tries: int, rng: np.random.Generator) -> Chords:
@@ -92,7 +93,7 @@ def longest_chords(body: Polytope, number: int, *, tries: int, rng: np.random.Ge
     middle, slack = centre(body)
     A, b = _sides(body, _LOOSENING * slack + 1e-9)
     program = sparse.csr_array(A)
-    bounds = (-body.radius, body.radius)
+    bounds = [(-body.radius, body.radius)] * u
     found: list[np.ndarray] = []
     lengths: list[float] = []
     for _ in range(number):
@@ -100,16 +101,22 @@ def longest_chords(body: Polytope, number: int, *, tries: int, rng: np.random.Ge
         for coordinate in rng.permutation(u)[:tries]:
             direction = np.eye(u)[coordinate]
             direction = direction - sum(f * f[coordinate] for f in found)
-            ends = [linprog(s * direction, A_ub=program, b_ub=b, bounds=bounds, method="highs").x for s in (1.0, -1.0)]
-            if any(end is None for end in ends):
+            low, high = (_solve(sign * direction, program, b, bounds) for sign in (1.0, -1.0))
+            if low is None or high is None:
                 continue
-            chord = ends[1] - ends[0]
+            chord = high - low
             chord = chord - sum(f * (f @ chord) for f in found)
             if np.linalg.norm(chord) > longest:
                 best, longest = chord, float(np.linalg.norm(chord))
         found.append(best / max(longest, np.finfo(float).tiny))
         lengths.append(longest)
     return Chords(middle.reshape(d, d), np.array(found).reshape(-1, d, d), np.array(lengths), slack)
+
+
+def _solve(objective: np.ndarray, A: Any, b: np.ndarray, bounds: Any) -> np.ndarray | None:
+    """The minimiser of a linear program, None when it was not found."""
+    solution: np.ndarray | None = linprog(objective, A_ub=A, b_ub=b, bounds=bounds, method="highs").x
+    return solution
 
 
 def _sides(body: Polytope, t: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,106 @@
+"""How far sculpting reaches: the span error before refinement, over heads, tokens and examples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnlab.common.claim import Claim, at_most
+from attnlab.common.figure import Figure, Grid
+from attnlab.common.records import Records
+from attnlab.mha.figures.hull import run
+from attnlab.mha.figures.instances import PAPER
+from attnlab.mha.theory import agreement_probability
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+
+def draw(records: Records) -> Canvas:
+    """Span error against examples for every setting; and the predicted share of agreeing rows."""
+    from attnlab.common.drawing import COLORS, MARKERS, panels, points
+
+    canvas, axes = panels(1, 2, width=5.0, height=3.8)
+    settings = sorted({(r["n_heads"], r["k"], r["d"], r["rho"]) for r in records})
+    for i, (m, k, d, rho) in enumerate(settings):
+        look = {"color": COLORS[i % len(COLORS)], "fmt": MARKERS[i % len(MARKERS)] + ":"}
+        curve = records.curve("n", "span_error", n_heads=m, k=k, d=d, rho=rho)
+        points(axes[0, 0], curve, label=f"m = {m}, k = {k}, d = {d}, ρ = {rho:g}", **look)
+        share = agreement_probability(m, k, rho, 0.1 * rho)
+        axes[0, 1].plot((m - 1) * (k - 1), share, MARKERS[i % len(MARKERS)], color=COLORS[i % len(COLORS)])
+    powers = np.arange(1, 7)
+    axes[0, 1].plot(powers, (0.2 / np.sqrt(2 * np.pi)) ** powers, "-", color="0.4", label="(2δ/√(2π)ρ)^(m−1)(k−1)")
+    axes[0, 0].axhline(0.25, color="0.4", ls="--")
+    axes[0, 0].set(xscale="log", yscale="log", xlabel="examples n", ylabel="span error (sine) before refinement")
+    axes[0, 0].legend(loc="upper left", bbox_to_anchor=(0.0, -0.16), ncols=2)
+    axes[0, 1].set(yscale="log", xlabel="(m − 1)(k − 1)", ylabel="rows on which heads agree to δ = 0.1 ρ (theory)")
+    axes[0, 1].legend()
+    return canvas
+
+
+def _span(m: int, k: int, d: int, rho: float) -> object:
+    def value(records: Records) -> float:
+        chosen = records.where(n_heads=m, k=k, d=d, rho=rho)
+        return chosen.mean("span_error", n=max(chosen.values("n")))
+
+    return value
+
+
+def _claim(m: int, k: int, d: int, rho: float, limit: float, **record: object) -> Claim:
+    return Claim(
+        id=f"mha.reach.{m}.{k}.{d}",
+        says=f"the body finds the hull of {m} heads over {k} tokens at d = {d} (rho = {rho:g})",
+        source=f"{PAPER}; range measured here",
+        value=_span(m, k, d, rho),  # type: ignore[arg-type]
+        holds=at_most(limit),
+        because="the refinement starts inside its basin when the sine of the span is below about 0.25",
+        **record,  # type: ignore[arg-type]
+    )
+
+
+REACH = Figure(
+    name="mha.reach",
+    title="How far the convex body carries",
+    paper=PAPER,
+    shows=(
+        "Weighted rows, exact pattern regression and growing row sets carry sculpting to k = 4 for two heads and k = "
+        "3 for three."
+    ),
+    scales={
+        "quick": [
+            Grid({"n_heads": 2, "k": [3, 4], "d": 8, "rho": 2.0, "n": [10000, 40000]}, seeds=3),
+            Grid({"n_heads": 3, "k": 3, "d": 10, "rho": 2.0, "n": [25000, 100000]}, seeds=3),
+            Grid({"n_heads": 3, "k": 3, "d": 6, "rho": 4.0, "n": [15000, 60000]}, seeds=3),
+        ],
+        "paper": [
+            Grid({"n_heads": 2, "k": [2, 3, 4, 5], "d": 8, "rho": 2.0, "n": [10000, 40000, 160000]}, seeds=10),
+            Grid({"n_heads": 2, "k": [3, 4], "d": 12, "rho": [2.0, 4.0], "n": [40000, 160000]}, seeds=10),
+            Grid({"n_heads": 3, "k": 3, "d": 10, "rho": [2.0, 4.0], "n": [25000, 100000, 400000]}, seeds=10),
+            Grid({"n_heads": [3, 4], "k": 2, "d": 10, "rho": 1.0, "n": [100000, 400000]}, seeds=10),
+            Grid({"n_heads": 3, "k": 4, "d": 12, "rho": 2.0, "n": [100000, 400000]}, seeds=5),
+            Grid({"n_heads": 3, "k": 3, "d": 6, "rho": 4.0, "n": [15000, 60000]}, seeds=10),
+        ],
+    },
+    run=run,
+    draw=draw,
+    shape=("k", "d", "n"),
+    minutes={"quick": 0.8, "paper": 60.0},
+    claims=(
+        _claim(2, 3, 8, 2.0, 0.25),
+        _claim(2, 4, 8, 2.0, 0.25),
+        _claim(3, 3, 10, 2.0, 0.35),
+        _claim(
+            3,
+            3,
+            6,
+            4.0,
+            0.25,
+            expect={"quick": "fails", "paper": "fails"},
+            note=(
+                "m (k - 1) = d: one row cannot tell the heads' patterns apart, so no number of examples helps; "
+                "larger d does"
+            ),
+        ),
+    ),
+)
