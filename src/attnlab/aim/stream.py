@@ -90,11 +90,12 @@ def _drawer(rows: int, tokens: int, d: int, sharding: NamedSharding | None) -> A
 
 
 def chunk_rows(n: int, tokens: int, d: int) -> int:
-    """Sequences in a chunk: all of them, or as many as the chunk size of the backend holds."""
+    """Sequences in a chunk: all of them, or an equal share that the chunk size of the backend holds."""
     import jax
 
     limit = CPU_CHUNK_BYTES if jax.default_backend() == "cpu" else CHUNK_BYTES
-    return min(n, max(1, limit // (4 * tokens * d)))
+    count = -(-n // max(1, limit // (4 * tokens * d)))
+    return -(-n // count)
 
 
 def sample_mesh(devices: int | None) -> Mesh:

@@ -55,7 +55,7 @@ def draw(records: Records) -> Canvas:
 def worst(records: Records, reference: str) -> float:
     """Largest of mean error / reference over the cells."""
     seen = {(row["alpha"], row["rho"]): row[reference] for row in records}
-    return max(records.mean("mse", alpha=a, rho=r) / value for (a, r), value in seen.items())
+    return float(max(records.mean("mse", alpha=a, rho=r) / value for (a, r), value in seen.items()))
 
 
 def mean_gap(records: Records) -> float:
@@ -190,7 +190,7 @@ SMALL_WIDTH = Figure(
     claims=(
         Claim(
             id="aim.hardmax-weak",
-            says="In the small-width limit hardmax with two tokens has weak recovery at alpha / rho = 0.4034, not 0.5634",
+            says="At small width hardmax with two tokens has weak recovery at alpha / rho = 0.4034, not 0.5634",
             source=f"derived here; published line of {PAPER} at 0.56345. {CORRECTION}",
             value=lambda _: theory.weak_recovery_threshold(2, "hardmax"),
             holds=between(0.40340, 0.40342),

@@ -26,6 +26,7 @@ def solve(params: Params, seed: np.random.SeedSequence, **options: Any) -> tuple
     )
     log = channel == "softmax"
     X, y = task.sample(task.n_samples(params["alpha"]), for_data, log=log)
+    options = {"tol": 1e-6, "max_iter": 120, **options}
     model = AMP(params["rho"], channel, beta=task.beta, log_targets=log, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -114,7 +114,8 @@ def deep_state_evolution(
     residual, spread = np.inf, np.zeros(2)
     seed = int(generator(seed).integers(2**62))
     for _ in range(integer("max_iter", max_iter, low=1)):
-        strength, error = deep_strength(*path[-1], rho, skip=skip, beta=beta, samples=samples, seed=seed)
+        V1, V2 = (float(v) for v in path[-1])
+        strength, error = deep_strength(V1, V2, rho, skip=skip, beta=beta, samples=samples, seed=seed)
         q_hat = 2 * alpha * np.diag(strength)
         path.append(np.maximum([float(denoising_mmse(1 / q, rho)) for q in q_hat], 1e-6))
         # d log F / d log q_hat is between -1 and 0, so the relative error of q_hat bounds that of V.

@@ -1,0 +1,206 @@
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_val_score
+
+from attnlab import aim
+from attnlab.aim import spectrum
+from attnlab.aim.indices import whiten
+
+
+def instance(d, alpha, seed=0, **task):
+    problem = aim.Task(d, seed=seed, **task)
+    return problem, *problem.sample(problem.n_samples(alpha), seed=seed + 100)
+
+
+def errors(d, alpha, runs, channel="softmax", tokens=2):
+    found = []
+    for seed in range(runs):
+        task, X, y = instance(d, alpha, seed, channel=channel, tokens=tokens)
+        found.append(aim.AMP(0.5, channel).fit(X, y, truth=task.S).trace_["mse"][-1])
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("channel", "alpha", "tokens"), [("softmax", 0.1, 2), ("softmax", 0.04, 3), ("hardmax", 0.5, 2)]
+)
+def test_amp_reaches_the_bayes_error(channel, alpha, tokens):
+    found = errors(60, alpha, 6, channel, tokens)
+    expected = aim.theory.mmse(alpha, 0.5, tokens, channel)
+    sem = found.std(ddof=1) / np.sqrt(len(found))
+    # two-sided: 4 standard errors, and a finite-size excess of 2 to 6 % at d = 100 that grows as 1/d
+    assert -4 * sem < found.mean() - expected < 4 * sem + 0.1 * expected
+
+
+def test_recovery_is_exact_beyond_the_threshold():
+    assert errors(60, 0.2125, 2).max() < 1e-3
+
+
+def test_correct_hardmax_is_below_the_published_curve():
+    # arXiv:2506.01582's public curve uses the bivariate density in place of the derivative of Phi_2
+    assert errors(50, 0.5, 3, "hardmax").max() < 0.8 * aim.theory.mmse(0.5, 0.5, channel="hardmax_legacy")
+
+
+def test_informed_and_uninformed_starts_meet():
+    task, X, y = instance(50, 0.12)
+    one = aim.AMP(0.5, tol=1e-9).fit(X, y)
+    other = aim.AMP(0.5, tol=1e-9, start=task.S, start_error=0.01).fit(X, y)
+    # both stop at changes of 1e-9 per d, a contraction of 0.9 leaves 1e-6
+    assert ((one.S_ - other.S_) ** 2).sum() / 50 < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.08, 0.14])
+def test_nishimori_identities_hold_as_d_grows(alpha):
+    gaps = {}
+    for d in (50, 100):
+        rows = []
+        for seed in range(32):
+            task, X, y = instance(d, alpha, seed)
+            trace = aim.AMP(0.5).fit(X, y, truth=task.S).trace_
+            rows.append(
+                [trace["mse"][-1] - trace["predicted_mse"][-1], trace["overlap"][-1] - trace["self_overlap"][-1]]
+            )
+        gaps[d] = np.array(rows)
+    # the identities hold up to 1/d: extrapolate linearly, and compare with the standard error of that
+    limit = 2 * gaps[100].mean(axis=0) - gaps[50].mean(axis=0)
+    error = np.sqrt((4 * gaps[100].var(axis=0, ddof=1) + gaps[50].var(axis=0, ddof=1)) / 32)
+    assert (np.abs(limit) < 4 * error).all()
+
+
+def test_gaussian_sensing_needs_neither_damping_nor_clipping(seed):
+    d, alpha, rho = 60, 0.1, 0.5
+    rng = np.random.default_rng(seed)
+    S = aim.Task(d, rho=rho, seed=seed).S
+    n = round(alpha * d**2)
+    A = rng.standard_normal((n, 2, d, d))
+    A = (A + A.swapaxes(2, 3)) / 2
+    z = np.einsum("nkij,ij->nk", A, S) / np.sqrt(d)  # two exact measurements, as softmax gives; |A|^2 / d = d / 2
+    estimate, V, g = np.sqrt(rho) * np.eye(d), 1.0, np.zeros_like(z)
+    for _ in range(15):
+        omega = np.einsum("nkij,ij->nk", A, estimate) / np.sqrt(d) - V * g
+        g, q_hat = (z - omega) / V, 4 * alpha / V
+        R = estimate + 2 / (q_hat * d) * np.einsum("nk,nkij->ij", g, A, optimize=True) / np.sqrt(d)
+        new, V = spectrum.rie(R, 1 / q_hat, rho), spectrum.denoising_mmse(1 / q_hat, rho)
+        change, estimate = ((new - estimate) ** 2).sum() / d, new
+    assert change < 1e-4
+    # one instance at d = 60 scatters by 6 %
+    assert ((estimate - S) ** 2).sum() / d == pytest.approx(aim.theory.mmse(alpha, rho), rel=0.25)
+
+
+def test_chunks_streams_and_budgets_change_nothing(monkeypatch):
+    task = aim.Task(24, seed=1)
+    stream, y = task.stream(120, seed=3, chunk=50)
+    options = {"max_iter": 6, "tol": 1e-12}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        whole = aim.AMP(0.5, **options).fit(stream.array(), y).S_
+        regenerated = aim.AMP(0.5, memory_budget=1.0, **options).fit(stream, y).S_
+        monkeypatch.setattr("attnlab.aim.stream.CPU_CHUNK_BYTES", 40 * 4 * 2 * 24)
+        streamed = aim.AMP(0.5, memory_budget=1.0, **options).fit(stream.array(), y).S_
+    # float32 sums in another order, six iterations
+    np.testing.assert_allclose(regenerated, whole, atol=1e-5)
+    np.testing.assert_allclose(streamed, whole, atol=1e-5)
+
+
+SHARDED = """
+import warnings, numpy as np, jax
+warnings.simplefilter("ignore")
+from attnlab import aim
+assert len(jax.devices()) == 4
+task = aim.Task(20, seed=1)
+X, y = task.sample(101, seed=2)
+one, four = (aim.AMP(0.5, max_iter=6, tol=1e-12, dtype="float64", devices=k).fit(X, y).S_ for k in (1, 4))
+stream, y = task.stream(101, seed=2, chunk=40)
+both = [aim.AMP(0.5, max_iter=6, tol=1e-12, memory_budget=1.0, devices=k).fit(stream, y).S_ for k in (1, 4)]
+print(abs(one - four).max(), abs(both[0] - both[1]).max())
+"""
+
+
+def test_four_devices_agree_with_one():
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", SHARDED], env={**os.environ, **flags}, capture_output=True, text=True, check=True
+    )
+    wide, narrow = map(float, done.stdout.split())
+    # rounding of sums in another order: float64, and float32 for regenerated tokens
+    assert wide < 1e-10
+    assert narrow < 1e-4
+
+
+def test_divergence_is_reported_and_never_silent():
+    _, X, y = instance(30, 0.08)
+    with pytest.warns(ConvergenceWarning, match="diverged|did not settle"):
+        model = aim.AMP(0.5, damping=0.0, clip=False, max_iter=100).fit(X, y)
+    assert not model.converged_
+    assert np.isfinite(model.S_).all()
+
+
+def test_predictions_and_score():
+    task, X, y = instance(40, 0.15)
+    model = aim.AMP(0.5).fit(X, y)
+    fresh, target = task.sample(2000, seed=7)
+    plug_in = ((model.predict(fresh) - target) ** 2).sum(axis=(1, 2))
+    bayes = ((clone(model).set_params(prediction="bayes").fit(X, y).predict(fresh) - target) ** 2).sum(axis=(1, 2))
+    assert 0 < model.score(fresh, target) < 1
+    # paired on the same sequences
+    assert (bayes - plug_in).mean() < 3 * (bayes - plug_in).std() / np.sqrt(2000)
+
+
+def test_scikit_learn_can_use_it():
+    _, X, y = instance(24, 0.3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        scores = cross_val_score(aim.AMP(0.5, max_iter=30), X, y, cv=2)
+    assert scores.shape == (2,)
+
+
+def test_log_targets_give_the_same_estimate():
+    task = aim.Task(24, seed=1)
+    (X, y), (_, log_y) = task.sample(100), task.sample(100, log=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        plain = aim.AMP(0.5, max_iter=5).fit(X, y).S_
+        logs = aim.AMP(0.5, max_iter=5, log_targets=True).fit(X, log_y).S_
+    np.testing.assert_allclose(logs, plain, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"rho": -1.0}, "rho must be"),
+        ({"damping": 1.0}, "damping must be"),
+        ({"tol": 0.0}, "tol must be"),
+        ({"channel": "hard"}, "channel must be"),
+        ({"precision": "fp8"}, "precision must be"),
+        ({"start": np.eye(3)}, "start must have shape"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    _, X, y = instance(10, 0.1)
+    with pytest.raises(ValueError, match=message):
+        aim.AMP(**parameters).fit(X, y)
+
+
+def test_bad_data_are_refused():
+    _, X, y = instance(10, 0.1)
+    X[0, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN"):
+        aim.AMP(0.5).fit(X, y)
+    with pytest.raises(ValueError, match="y must have shape"):
+        aim.AMP(0.5).fit(np.ones((3, 2, 4)), np.ones((3, 2)))
+
+
+def test_whitened_measurements_enter_as_softmax_reads_them():
+    task, X, y = instance(12, 0.5)
+    z0 = aim.channels.Softmax().summary(y)
+    z = whiten(task.indices(X))
+    # equal up to one constant in h for each sequence
+    shift = (z - z0) * np.array([np.sqrt(2), 1, np.sqrt(2)])
+    np.testing.assert_allclose(shift, shift[:, :1] * np.ones(3), atol=1e-9)

@@ -1,0 +1,106 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attnlab.aim import orthant
+from attnlab.aim.channels import Hardmax, Linear, Softmax, UserChannel, as_channel, bayes_output
+from attnlab.aim.indices import n_pairs, unwhiten, whiten
+
+
+def messages(tokens, n, V, seed):
+    rng = np.random.default_rng(seed)
+    omega = rng.standard_normal((n, n_pairs(tokens)))
+    return omega, omega + np.sqrt(V) * rng.standard_normal(omega.shape)
+
+
+def g_out(channel, y, omega, V):
+    with jax.enable_x64(True):
+        return np.asarray(channel.g(jnp.asarray(channel.summary(y)), jnp.asarray(omega), jnp.asarray(V)))
+
+
+def test_whitening_is_undone():
+    z = np.random.default_rng(0).standard_normal((4, 6))
+    np.testing.assert_allclose(whiten(unwhiten(z, 3)), z)
+
+
+@pytest.mark.parametrize("tokens", [2, 3, 5])
+@pytest.mark.parametrize("beta", [0.5, 4.0])
+def test_softmax_posterior_mean_is_the_projection_on_what_y_fixes(tokens, beta, seed):
+    V = 0.4
+    omega, z = messages(tokens, 5, V, seed)
+    g = g_out(Softmax(beta), Softmax(beta).output(unwhiten(z, tokens)), omega, V)
+    # y fixes z up to multiples of u: omega + V g agrees with z orthogonally to u, and with omega along u
+    u = 1 / np.where(np.equal(*np.triu_indices(tokens)), np.sqrt(2), 1)
+    u /= np.linalg.norm(u)
+    across = np.eye(len(u)) - np.outer(u, u)
+    np.testing.assert_allclose((omega + V * g) @ across, z @ across, atol=1e-9)
+    np.testing.assert_allclose(g @ u, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("tokens", "tolerance"), [(2, 0.0), (3, 0.12)])
+def test_hardmax_gradient_is_the_conditional_mean(tokens, tolerance, seed):
+    V, draws = 0.7, 400_000
+    omega, z = messages(tokens, 3, V, seed)
+    y = Hardmax().output(unwhiten(z, tokens))
+    g = g_out(Hardmax(), y, omega, V)
+    rng = np.random.default_rng(seed + 1)
+    for i in range(len(omega)):
+        cloud = omega[i] + np.sqrt(V) * rng.standard_normal((draws, omega.shape[1]))
+        kept = cloud[(Hardmax().output(unwhiten(cloud, tokens)) == y[i]).all(axis=(1, 2))]
+        error = kept.std(axis=0) / np.sqrt(len(kept)) / V
+        # 5 standard errors of rejection sampling, and the 128-point integration for three tokens
+        assert (np.abs((kept.mean(axis=0) - omega[i]) / V - g[i]) < 5 * error + tolerance).all()
+
+
+def test_orthant_integration_agrees_with_the_two_token_formula():
+    omega, z = messages(2, 20, 0.5, 0)
+    winners = Hardmax().summary(Hardmax().output(unwhiten(z, 2)))
+    with jax.enable_x64(True):
+        mean = np.asarray(orthant.posterior_mean(jnp.asarray(winners), jnp.asarray(omega), jnp.asarray(0.5), 4096))
+    direct = g_out(Hardmax(), Hardmax().output(unwhiten(z, 2)), omega, 0.5)
+    # one-dimensional quasi-Monte Carlo with 4096 points
+    np.testing.assert_allclose((mean - omega) / 0.5, direct, atol=5e-3)
+
+
+def test_winner_orders_are_transitive_and_impossible_patterns_are_cyclic():
+    less = orthant.orders(3)
+    assert (less | ~(less[:, :, :, None] & less[:, None, :, :]).any(axis=2)).all()
+    cyclic = less[:, range(6), range(6)].any(axis=1)
+    # the winners (2, 3, 1) order h_12 > h_13 > h_23 > h_12, and so do the two senses of the cycle
+    assert cyclic.sum() == 2
+
+
+def test_user_channel_reproduces_a_known_one():
+    noisy = UserChannel(
+        forward=lambda h, rng: h + 0.5 * rng.standard_normal(h.shape),
+        log_likelihood=lambda y, h: -((y - h) ** 2).sum((-1, -2)) / (2 * 0.25),
+        points=8192,
+    )
+    omega, z = messages(1, 6, 0.3, 0)
+    y = unwhiten(z, 1)
+    # one token: y = sqrt(2) z + noise of variance 0.25, so E[z | y] is linear in y
+    gain = np.sqrt(2) * 0.3 / (2 * 0.3 + 0.25)
+    expected = gain * (y[:, 0] - np.sqrt(2) * omega) / 0.3
+    np.testing.assert_allclose(g_out(noisy, y, omega, 0.3), expected, atol=2e-2)
+
+
+def test_bayes_output_averages():
+    h = np.zeros((1, 2, 2))
+    np.testing.assert_allclose(bayes_output(Softmax(), h, 1.0), 0.5, atol=5e-3)
+
+
+def test_bad_outputs_are_refused():
+    good = Softmax().output(np.random.default_rng(0).standard_normal((3, 2, 2)))
+    with pytest.raises(ValueError, match="sum to one"):
+        Softmax().summary(good * 1.1)
+    with pytest.raises(ValueError, match="log y"):
+        Softmax().summary(np.tile(np.eye(2), (3, 1, 1)))
+    with pytest.raises(ValueError, match="one-hot"):
+        Hardmax().summary(good)
+    with pytest.raises(ValueError, match="symmetric"):
+        Linear().summary(np.array([[[0.0, 1.0], [5.0, 0.0]]]))
+    with pytest.raises(ValueError, match="beta must be"):
+        as_channel("softmax", beta=0.0)
+    with pytest.raises(ValueError, match="did you mean 'softmax'"):
+        as_channel("softmaxx")

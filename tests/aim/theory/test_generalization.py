@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+
+from attnlab.aim import theory
+from attnlab.aim.channels import as_channel
+from attnlab.aim.indices import unwhiten
+
+
+@pytest.mark.parametrize(
+    ("error", "bayes", "plug_in"),
+    [(1, 0.28682, 0.30215), (0.72368, 0.21337, 0.22418), (0.39220, 0.12085, 0.12512), (0.12813, 0.04141, 0.04199)],
+)
+def test_two_softmax_tokens_have_their_reference_values(error, bayes, plug_in):
+    assert theory.generalization_error(error, 0.5) == pytest.approx(bayes, abs=2e-5)
+    assert theory.generalization_error(error, 0.5, predictor="plug-in") == pytest.approx(plug_in, abs=2e-5)
+
+
+def test_three_tokens_have_their_reference_values():
+    assert theory.generalization_error(0.3922, 0.5, 3) == pytest.approx(0.201, abs=2e-3)
+    assert theory.generalization_error(0.3922, 0.5, 3, predictor="plug-in") == pytest.approx(0.207, abs=2e-3)
+
+
+@pytest.mark.parametrize(("channel", "beta"), [("softmax", 5.0), ("hardmax", 1.0)])
+@pytest.mark.parametrize("predictor", ["bayes", "plug-in"])
+def test_two_tokens_agree_with_simulation(channel, beta, predictor, seed):
+    V, Q, n = 0.4, 1.5, 200_000
+    rng = np.random.default_rng(seed)
+    omega = np.sqrt(Q - V) * rng.standard_normal((n, 3))
+    law = as_channel(channel, beta)
+    first, second = (law.output(unwhiten(omega + np.sqrt(V) * rng.standard_normal((n, 3)), 2)) for _ in range(2))
+    # two replicas: half the squared difference is the Bayes error
+    other, factor = (second, 0.5) if predictor == "bayes" else (law.output(unwhiten(omega, 2)), 1.0)
+    losses = factor * ((first - other) ** 2).sum(axis=(1, 2))
+    expected = theory.generalization_error(V, 0.5, channel=channel, beta=beta, predictor=predictor)
+    assert abs(losses.mean() - expected) < 4 * losses.std() / np.sqrt(n)
+
+
+def test_linear_outputs_have_the_error_of_the_indices():
+    assert theory.generalization_error(0.4, 0.5, 2, "linear") == pytest.approx(0.4 * 6)

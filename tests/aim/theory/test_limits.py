@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+
+from attnlab.aim import theory
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"), [(2, 0.1875), (3, 0.075), (4, 0.0416667), (5, 0.0267857), (6, 0.01875)]
+)
+def test_recovery_threshold_counts_parameters(tokens, expected):
+    assert theory.recovery_threshold(0.5, tokens) == pytest.approx(expected, rel=1e-5)
+    assert theory.recovery_threshold(0.5, tokens, "hardmax") == np.inf if tokens == 2 else True
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.5, 2.0])
+def test_error_vanishes_linearly_at_the_threshold(rho):
+    gap = 1e-4
+    threshold = 4 * theory.recovery_threshold(rho)
+    slope = theory.mmse((threshold - gap) / 4, rho) / gap
+    # the next order is of relative size gap times a few
+    assert slope == pytest.approx(theory.recovery_slope(rho), rel=5e-3)
+
+
+def test_weak_recovery_of_hardmax():
+    assert theory.weak_recovery_threshold(2, "hardmax") == pytest.approx(0.403411, abs=1e-6)
+    assert theory.weak_recovery_threshold(2, "hardmax_legacy") == pytest.approx(0.563267, abs=1e-6)
+    # 16 million Monte Carlo draws gave 0.17537 +- 0.00002; the integration uses 4096 points
+    assert theory.weak_recovery_threshold(3, "hardmax") == pytest.approx(0.17537, abs=6e-4)
+    assert theory.weak_recovery_threshold(4) == pytest.approx(1 / 18)
+
+
+def test_small_width_curves():
+    # x = 0.5 ... 1.8 times the softmax threshold, and hardmax by an independent quadrature
+    np.testing.assert_allclose(theory.small_width_mmse(np.array([0.5, 1.2, 1.5, 1.8]) / 4), [1, 0.96, 0.75, 0.36])
+    hard = theory.small_width_mmse([0.3, 1.0, 2.0, 5.0], channel="hardmax")
+    np.testing.assert_allclose(hard, [1, 0.4295, 0.1195, 0.01938], rtol=1e-3)
+
+
+def test_large_alpha_law_of_hardmax():
+    assert 25 * theory.large_alpha_mmse(5.0, 0.5) == pytest.approx(0.1015, abs=1e-4)
+    assert theory.mmse(5.0, 0.5, channel="hardmax") == pytest.approx(theory.large_alpha_mmse(5.0, 0.5), rel=0.02)
