@@ -95,6 +95,8 @@ def _draw_length(axes: Axes, records: Records) -> None:
     axes.set(
         xscale="log", xlabel="length $L$ (at $d = 20$)", ylabel=r"excess risk $R - \epsilon^2$", ylim=(-0.02, 0.62)
     )
+    axes.set_xticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
+    axes.minorticks_off()
     axes.legend(loc="center right")
 
 
@@ -105,7 +107,7 @@ REFERENCES = Figure(
     shows="Linear regression cannot use the location and ends at the null risk; attention approaches the Bayes risk.",
     scales={
         "quick": [
-            Grid({"d": [20, 40, 100, 400, 1600], "L": 10, "n_test": 2000, "linear": False}, seeds=3),
+            Grid({"d": [20, 40, 100, 400, 1600], "L": 10, "n_test": 4000, "linear": False}, seeds=3),
             Grid({"d": 20, "L": [2, 4, 10, 20, 50], "n_test": 10_000, "linear": True}, seeds=3),
         ],
         "paper": [
