@@ -62,9 +62,6 @@ def test_every_learner_predicts_the_same_after_loading(system, tmp_path):
     learners = learners_of(system)
     assert learners
     for name, learner in learners.items():
-        import time
-
-        print(name, time.time())
         fitted = fit(name, learner, package, task, X, y)
         save(fitted, path := tmp_path / f"{name}.npz")
         again = load(path)
