@@ -35,7 +35,7 @@ def direct(feature_map, X):
     return np.einsum("nmi,nib->nmb", np.maximum(scores, 0), Xt[:, 1:]) / (X.shape[1] - 1) / np.sqrt(len(W))
 
 
-@pytest.mark.parametrize("heads", [7, 256, 300])
+@pytest.mark.parametrize("heads", [7, 128, 300])
 def test_features_are_the_definition(X, heads):
     feature_map = attention(heads, bias="identity")
     ours = feature_map.by_head(compute(feature_map, X).T)  # (M, D, n)

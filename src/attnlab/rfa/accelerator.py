@@ -24,12 +24,14 @@ def _features(feature_map: Any, tokens: Array, weights: Array, precision: str) -
 
 @functools.partial(jax.jit, static_argnames="precision", donate_argnums=0)
 def _add_gram(G: Array, A: Array, precision: str) -> Array:
-    return G + jnp.matmul(A, A.T, precision=precision)
+    with jax.default_matmul_precision(precision):
+        return G + A @ A.T
 
 
 @functools.partial(jax.jit, static_argnames="precision", donate_argnums=0)
 def _add_product(C: Array, A: Array, B: Array, precision: str) -> Array:
-    return C + jnp.matmul(A, B, precision=precision)
+    with jax.default_matmul_precision(precision):
+        return C + A @ B
 
 
 @jax.jit

@@ -17,7 +17,7 @@ from scipy.linalg import blas
 from attnlab.common.validation import one_of
 from attnlab.rfa.features import FeatureMap
 
-TILE = 64
+TILE = 32
 DEVICES = ("cpu", "gpu")
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from attnlab.rfa.scores import attend
 
-BLOCK = 256
+BLOCK = 128
 
 
 @runtime_checkable
@@ -73,7 +73,7 @@ def each_token_as_query(X: np.ndarray) -> np.ndarray:
 class AttentionFeatures:
     r""":math:`\phi(x) = M^{-1/2} \big[\tfrac1N \sum_i \sigma(\tilde x_0^T W_m \tilde x_i)\, \tilde x_i\big]_{m \le M}`.
 
-    One product with the query, one with the keys, one back: 2 n M D (D + 2N) FLOP; the outer product of query and key
+    Products with the query, with the keys and back: 2 n M D (D + 2N) FLOP; the outer product of query and key
     is never formed. The features of a block are ordered (coordinate, head), heads innermost, where BLAS is fastest.
     """
 
@@ -97,14 +97,15 @@ class AttentionFeatures:
         return np.asarray(np.float32(self.tau) * W + self.mean.astype(np.float32))
 
     def block(self, index: int) -> np.ndarray:
-        """Weights as ``(D, D, heads)``, ready for one product with the query."""
-        return np.ascontiguousarray(self.heads(index).transpose(1, 2, 0))
+        """Weights as ``(D, D, heads)``: key's coordinate, query's coordinate, head."""
+        return np.ascontiguousarray(self.heads(index).transpose(2, 1, 0))
 
     def apply(self, xp: Any, tokens: Any, weights: Any) -> Any:
         """Features ``(n, D * heads)`` of one block."""
         query, keys = query_and_keys(homogenise(xp, tokens))
         (n, N, D), h = keys.shape, weights.shape[2]
-        Q = (query @ weights.reshape(D, D * h)).reshape(n, D, h)
+        # One product per coordinate of the key: small enough that BLAS does not start threads for it.
+        Q = xp.swapaxes(xp.matmul(query, weights), 0, 1)
         A = attend(xp, keys @ Q, self.score, self.normalize)
         scale = self.n_heads**-0.5 / (N if self.normalize == "mean" else 1)
         phi = (xp.swapaxes(keys, 1, 2) * weights.dtype.type(scale)) @ A

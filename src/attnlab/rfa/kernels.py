@@ -68,7 +68,7 @@ def relu_pairs(rho: Array) -> Array:
     size = jnp.abs(rho)
     gap = jnp.maximum(1 - size, 0)
     polynomial = jnp.zeros_like(rho)
-    for c in reversed(_remainder_coefficients(6 if rho.dtype == jnp.float32 else 15)):
+    for c in reversed(_remainder_coefficients(5 if rho.dtype == jnp.float32 else 15)):
         polynomial = polynomial * size + c
     return 0.5 * jnp.maximum(rho, 0) + gap * jnp.sqrt(gap) * polynomial
 
@@ -108,10 +108,11 @@ def _erf_pairs(m: Array, s: Array, m2: Array, s2: Array, rho: Array, nodes: int)
 
 
 PairKernel = Callable[[Array, Array, Array, Array, Array, int], Array]
-# E[sigma(z) sigma(z')] for z ~ N(m, s^2), z' ~ N(m', s'^2) of correlation rho; "centred" is the ReLU without bias.
+# E[sigma(z) sigma(z')] for z ~ N(m, s^2), z' ~ N(m', s'^2) of correlation rho. "centred" is the ReLU without bias; its
+# factor s s' is carried by the weights.
 PAIRS: Mapping[str, PairKernel] = MappingProxyType(
     {
-        "centred": lambda m, s, m2, s2, rho, nodes: s * s2 * relu_pairs(rho),
+        "centred": lambda m, s, m2, s2, rho, nodes: relu_pairs(rho),
         "relu": lambda m, s, m2, s2, rho, nodes: s * s2 * biased_relu_pairs(m / s, m2 / s2, rho, nodes),
         "exp": lambda m, s, m2, s2, rho, nodes: jnp.exp(m + s * s / 2 + m2 + s2 * s2 / 2 + rho * s * s2),
         "identity": lambda m, s, m2, s2, rho, nodes: m * m2 + rho * s * s2,
@@ -132,17 +133,21 @@ def _tile(left: Side, right: Side, pair: str, nodes: int, pooled: bool) -> Array
     U = left.query @ right.query.T
     n_left, n_right = len(left.keys), len(right.keys)
 
-    def add_pair(ij: Array, total: Array) -> Array:
-        i, j = ij // n_right, ij % n_right
-        V = left.keys[i] @ right.keys[j].T
-        s, s2 = left.deviation[i][:, None], right.deviation[j][None]
-        if pooled:
-            value = s * s2 * relu_pairs((U + V) / (s * s2))
-        else:
-            value = V * PAIRS[pair](left.mean[i][:, None], s, right.mean[j][None], s2, U * V, nodes)
-        return jnp.asarray(total + left.weight[i][:, None] * value * right.weight[j][None])
+    def add_key(i: Array, total: Array) -> Array:
+        m, s = left.mean[i][:, None], left.deviation[i][:, None]
 
-    total: Array = lax.fori_loop(0, n_left * n_right, add_pair, jnp.zeros_like(U))
+        def add_pair(j: Array, row: Array) -> Array:
+            V = left.keys[i] @ right.keys[j].T
+            s2 = right.deviation[j]
+            if pooled:
+                value = s * s2 * relu_pairs((U + V) / (s * s2))
+            else:
+                value = V * PAIRS[pair](m, s, right.mean[j], s2, U * V, nodes)
+            return jnp.asarray(row + value * right.weight[j])
+
+        return jnp.asarray(total + left.weight[i][:, None] * lax.fori_loop(0, n_right, add_pair, jnp.zeros_like(U)))
+
+    total: Array = lax.fori_loop(0, n_left, add_key, jnp.zeros_like(U))
     return total
 
 
@@ -224,6 +229,8 @@ def kernel(
     if pair == "relu" and not W0.any():
         pair = "centred"
     sides = [_side(b, W0, positive("tau", tau), kind, dtype) for b in (batch, other)]
+    if pair == "centred":
+        sides = [side._replace(weight=side.weight * side.deviation) for side in sides]
     with jax.enable_x64(dtype == "float64"):
         return _assemble(sides[0], sides[1], X2 is None, pair, nodes, kind == "patch")
 
