@@ -220,9 +220,15 @@ def gd_cell(
         float(single),
         error(model.S_),
         float(model.loss_.max()),
-        float(aim.theory.mmse(alpha, RHO, tokens)),
+        bayes_error(tokens, alpha),
     )
     return record, used, 4.0 * n * tokens * d * task.width * inits * model.steps
+
+
+@functools.cache
+def bayes_error(tokens: int, alpha: float) -> float:
+    """The theory's error, once for all teachers."""
+    return float(aim.theory.mmse(alpha, RHO, tokens))
 
 
 PARTS: dict[str, Callable[..., list[Row]]] = {

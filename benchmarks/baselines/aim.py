@@ -10,7 +10,7 @@ from attnlab.aim.spectrum import denoising_mmse, rie
 
 def sensing_tensors(X: np.ndarray) -> np.ndarray:
     """X_ab = (sym(x_a x_b^T) - delta_ab I) / sqrt(d (1 + delta_ab)), (n, p, d, d)."""
-    n, tokens, d = X.shape
+    _, tokens, d = X.shape
     a, b = pairs(tokens)
     outer = np.einsum("npi,npj->npij", X[:, a], X[:, b])
     outer = (outer + outer.swapaxes(2, 3)) / 2 - (a == b)[None, :, None, None] * np.eye(d)

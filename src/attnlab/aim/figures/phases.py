@@ -29,8 +29,8 @@ def draw(records: Records) -> Canvas:
     """Bayes error as colour, the recovery line, and AMP's outcome at the grid points."""
     canvas, axes = panels(1, 1, width=5.4, height=3.8)
     ax = axes[0, 0]
-    widths, alphas = np.logspace(np.log10(0.1), np.log10(3), 40), np.linspace(0.001, 0.3, 80)
-    error = np.array([theory.mmse(alphas, rho) for rho in widths])
+    widths, alphas = np.logspace(np.log10(0.1), np.log10(3), 16), np.linspace(0.0, 0.3, 80)
+    error = np.array([_error_along(alphas, rho) for rho in widths])
     image = ax.pcolormesh(alphas, widths, error, cmap="viridis", vmin=0, vmax=1, shading="gouraud")
     canvas.colorbar(image, ax=ax, label="Bayes error")
     line(
@@ -47,9 +47,19 @@ def draw(records: Records) -> Canvas:
         ax.plot(x, y, "o", markersize=6, markerfacecolor=face, markeredgecolor="white", linestyle="", label=label)
     ax.set(yscale="log", xlabel=r"samples $\alpha = n/d^2$", ylabel=r"width $\rho = r/d$", xlim=(0, 0.3), ylim=(0.1, 3))
     ax.grid(False)
-    legend = ax.legend(loc="upper left", labelcolor="white", frameon=True, framealpha=0.45)
-    legend.get_frame().set_facecolor("black")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter("")
+    ax.set_yticks([0.1, 0.2, 0.5, 1, 2])
+    legend = ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.01), ncols=3, frameon=True, labelcolor="white")
+    legend.get_frame().set(facecolor="0.3", edgecolor="none")
     return canvas
+
+
+def _error_along(alphas: np.ndarray, rho: float) -> np.ndarray:
+    """The Bayes error, interpolated between points of the parametric curve: a picture needs no more."""
+    alpha, error = theory.parametric_curve(np.logspace(-4, 3, 40), rho)
+    end = theory.recovery_threshold(rho)
+    return np.interp(alphas, np.r_[0.0, alpha[::-1], end], np.r_[1.0, error[::-1], 0.0], right=0.0)
 
 
 def right_side(records: Records) -> Estimate:
@@ -117,6 +127,7 @@ def draw_weak(records: Records) -> Canvas:
         tokens, value, _ = records.curve("tokens", channel)
         left.plot(tokens, value, color=color, marker=marker, label=channel)
     left.set(yscale="log", xlabel="tokens $T$", ylabel=r"weak recovery $\alpha/\rho$", xticks=records.values("tokens"))
+    left.yaxis.set_minor_formatter("{x:g}")
     left.legend()
     row = next(iter(records))
     x = np.linspace(0.3, 2, 200)
