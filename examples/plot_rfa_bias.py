@@ -22,6 +22,8 @@ for label, bias in biases.items():
     errors = [np.mean((learner.fit(X[:n], y[:n]).predict(X_test) - y_test) ** 2) / task.variance for n in sizes]
     plt.plot(sizes, errors, "o-", label=label)
 plt.xscale("log")
+plt.xticks(sizes, sizes)
+plt.minorticks_off()
 plt.xlabel("samples $n$")
 plt.ylabel("error / Var $f_*$")
 plt.legend()

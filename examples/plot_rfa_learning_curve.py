@@ -28,6 +28,8 @@ for (name, learner), color in zip(learners.items(), ("C0", "C1"), strict=True):
     plt.plot(fine, rfa.theory.learning_curve(task, fine, model=name).error, color=color, label=f"{name}, theory")
 plt.xscale("log")
 plt.yscale("log")
+plt.xticks(sizes, sizes)
+plt.minorticks_off()
 plt.xlabel("samples $n$")
 plt.ylabel("error / Var $f_*$")
 plt.legend()

@@ -96,7 +96,7 @@ ROTATION = Figure(
     run=run_rotation,
     draw=draw_rotation,
     shared=("bias",),
-    minutes={"quick": 0.3, "paper": 0.7},
+    minutes={"quick": 0.2, "paper": 0.5},
     claims=(
         Claim(
             "rfa.rotation-0",
@@ -175,7 +175,7 @@ SCALE = Figure(
     run=run_scale,
     draw=draw_scale,
     shared=("scale",),
-    minutes={"quick": 0.3, "paper": 2.0},
+    minutes={"quick": 0.1, "paper": 1.5},
     claims=(
         Claim(
             "rfa.scale-optimum",

@@ -75,7 +75,7 @@ COMPLEXITY = Figure(
     scales={scale: [Grid({"q": [1, 2, 3], "d": [16, 32, 64, 128, 256], "n_keys": 16})] for scale in ("quick", "paper")},
     run=run,
     draw=draw,
-    minutes={"quick": 0.1, "paper": 0.1},
+    minutes={"quick": 0.01, "paper": 0.01},
     claims=(
         Claim(
             "rfa.complexity-growth",

@@ -120,7 +120,7 @@ HEADS = Figure(
     run=run,
     draw=draw,
     shared=("heads", "model"),
-    minutes={"quick": 0.7, "paper": 2.0},
+    minutes={"quick": 0.2, "paper": 1.0},
     claims=(
         Claim(
             "rfa.heads-peak",

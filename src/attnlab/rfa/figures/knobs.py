@@ -96,7 +96,7 @@ SCORE = Figure(
     run=run_scores,
     draw=draw_scores,
     shared=("score",),
-    minutes={"quick": 0.3, "paper": 1.0},
+    minutes={"quick": 0.1, "paper": 0.5},
     claims=(
         Claim(
             "rfa.softmax-query",
@@ -182,7 +182,7 @@ KEY_COUNT = Figure(
     draw=draw_key_count,
     shared=("model",),
     shape=("n_keys",),
-    minutes={"quick": 0.3, "paper": 1.5},
+    minutes={"quick": 0.1, "paper": 0.6},
     claims=(
         Claim(
             "rfa.keys-free",
@@ -271,7 +271,7 @@ DIMENSION = Figure(
     draw=draw_dimension,
     shared=("model",),
     shape=("d",),
-    minutes={"quick": 0.6, "paper": 3.0},
+    minutes={"quick": 0.3, "paper": 2.0},
     claims=(
         Claim(
             "rfa.dimension-softmax",

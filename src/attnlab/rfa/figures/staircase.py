@@ -81,7 +81,7 @@ STAIRCASE = Figure(
     },
     run=run,
     draw=draw,
-    minutes={"quick": 0.2, "paper": 1.0},
+    minutes={"quick": 0.1, "paper": 0.5},
     claims=(
         Claim(
             "rfa.staircase-order",

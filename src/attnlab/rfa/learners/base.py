@@ -161,9 +161,9 @@ class RidgeOnFeatures(KernelMachine):
             solver = "dual"
         if solver == "cg":
             blocks = list(features)
-            solution = preconditioned_cg(blocks, Y, self.ridge_)
+            solution = preconditioned_cg(blocks, Y, self.ridge_, features.backend)
             self.converged_, self.n_iter_ = solution.converged, solution.n_iter
-            return pull_back(blocks, solution.value)
+            return pull_back(blocks, solution.value, features.backend)
         keep = solver == "dual" and n * width * np.dtype(self.dtype).itemsize <= KEEP_BYTES
         return dual(features, Y, self.ridge_, keep=keep)
 
@@ -171,7 +171,7 @@ class RidgeOnFeatures(KernelMachine):
         G = np.asarray(gram(features, len(Y), features.backend))
         fitted = fit_gram(G, Y, ridges, self.loss, self.norm_bound)
         self.ridge_, self.converged_, self.n_iter_, self.path_ = fitted[1:]
-        return pull_back(features, fitted[0])
+        return pull_back(features, fitted[0], features.backend)
 
     def predict(self, X: Any) -> np.ndarray:
         """f(X), of the shape of y."""

@@ -21,21 +21,28 @@ import numpy as np
 from scipy import linalg
 
 from attnlab.common.solution import Solution
+from attnlab.rfa.backend import Backend
+from attnlab.rfa.solvers.ridge import product
 
 TOLERANCE = 1e-7
 MAX_STEPS = 500
 
 
 def preconditioned_cg(
-    blocks: Sequence[Any], Y: np.ndarray, ridge: float, *, rank: int = 512, tolerance: float = TOLERANCE
+    blocks: Sequence[Any],
+    Y: np.ndarray,
+    ridge: float,
+    device: Backend,
+    *,
+    rank: int = 512,
+    tolerance: float = TOLERANCE,
 ) -> Solution[np.ndarray]:
     """alpha for all columns of Y at once; the residual is relative to |y|, the worst column."""
     n = len(Y)
-    precondition = _nystrom([np.asarray(b[: min(rank, n)]) for b in blocks], blocks, n, n * ridge)
+    precondition = _nystrom(blocks, min(rank, n), n * ridge, device)
 
     def operator(v: np.ndarray) -> np.ndarray:
-        small = v.astype(blocks[0].dtype)
-        return np.asarray(sum(np.asarray(b @ (b.T @ small), dtype=np.float64) for b in blocks)) + n * ridge * v
+        return np.asarray(sum(product(b, product(b.T, v, device), device) for b in blocks)) + n * ridge * v
 
     alpha = np.zeros_like(Y)
     residual = Y.copy()
@@ -57,12 +64,10 @@ def preconditioned_cg(
     return Solution(alpha, size <= tolerance, step, size)
 
 
-def _nystrom(
-    leading: Sequence[np.ndarray], blocks: Sequence[Any], n: int, shift: float
-) -> Callable[[np.ndarray], np.ndarray]:
+def _nystrom(blocks: Sequence[Any], r: int, shift: float, device: Backend) -> Callable[[np.ndarray], np.ndarray]:
     """v -> (C A^{-1} C^T + mu I)^{-1} v by Woodbury's identity, from the first r examples."""
-    C = np.asarray(sum(np.asarray(b @ r.T, dtype=np.float64) for b, r in zip(blocks, leading, strict=True)))
-    r = C.shape[1]
+    C = np.asarray(sum(product(b, b[:r].T, device) for b in blocks))
+    n = len(C)
     A = C[:r] + 1e-6 * np.trace(C[:r]) / r * np.eye(r)
     root = linalg.solve_triangular(linalg.cholesky(A, lower=True), C.T, lower=True).T
     trace = float(sum(np.sum(np.asarray(b, dtype=np.float64) ** 2) for b in blocks))

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.validation import finite_array
+from attnlab.common.validation import finite_array, one_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class RidgePath:
 
     def best(self, criterion: str = "loo") -> int:
         """Index of the ridge with the smallest score."""
-        return int(np.argmin(self.loo if criterion == "loo" else self.gcv))
+        scores = {"loo": self.loo, "gcv": self.gcv}
+        return int(np.argmin(scores[one_of("criterion", criterion, scores)]))
 
 
 def ridge_path(K: np.ndarray, y: np.ndarray, ridges: ArrayLike) -> RidgePath:

@@ -33,21 +33,18 @@ def gram(features: Blocks, n: int, device: Backend) -> Any:
     return G
 
 
-def cross_gram(test: Blocks, train: Blocks, shape: tuple[int, int], device: Backend) -> Any:
-    """Phi_test Phi_train^T, accumulated over blocks."""
-    C = device.zeros(shape)
-    for left, right in zip(test, train, strict=True):
-        C = device.add_product(C, left, right.T)
-    return C
+def product(A: Any, B: Any, device: Backend) -> np.ndarray:
+    """A B in the device's precision, returned in float64."""
+    return np.asarray(device.add_product(device.zeros((A.shape[0], B.shape[1])), A, B), dtype=np.float64)
 
 
-def pull_back(features: Blocks, alpha: np.ndarray) -> np.ndarray:
-    """theta = Phi^T alpha, in feature order, float64."""
-    return np.concatenate([np.asarray(block.T @ alpha.astype(block.dtype), dtype=np.float64) for block in features])
+def pull_back(features: Blocks, alpha: np.ndarray, device: Backend) -> np.ndarray:
+    """theta = Phi^T alpha, in feature order."""
+    return np.concatenate([product(block.T, alpha, device) for block in features])
 
 
 def apply(features: Features, theta: np.ndarray) -> np.ndarray:
-    """Phi theta: predictions, float64."""
+    """Phi theta: predictions."""
     device, start = features.backend, 0
     f = device.zeros((features.shape[0], theta.shape[1]))
     for block in features:
@@ -61,7 +58,7 @@ def dual(features: Features, Y: np.ndarray, ridge: float, *, keep: bool) -> np.n
     n, device = len(Y), features.backend
     blocks: Blocks = list(features) if keep else features
     alpha = device.solve(gram(blocks, n, device), n * ridge, Y)
-    return pull_back(blocks, alpha)
+    return pull_back(blocks, alpha, device)
 
 
 def primal(features: Features, Y: np.ndarray, ridge: float) -> np.ndarray:
