@@ -36,6 +36,11 @@ check: $(READY) ## lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(READY) ## the documentation site, warnings are errors
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 bench: $(READY) ## side-by-side benchmarks on this machine
 	$(BIN)/python -m benchmarks
 

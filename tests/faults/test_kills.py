@@ -3,7 +3,6 @@
 import csv
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -70,8 +69,8 @@ def test_twenty_kills_of_the_driver_lose_nothing(tmp_path, seed):
         target = (kill + 1) * 14 + dice.randrange(14)  # spread over the sweep, so that every kill hits a running driver
         driver = start(stormy, "--workers", 2, "--cells", 300, "--sleep", 0.02)
         wait_until(lambda target=target, driver=driver: rows_in(stormy) >= target or driver.poll() is not None)
-        driver.send_signal(signal.SIGKILL)
-        driver.wait()
+        driver.kill()
+        driver.communicate(timeout=60)
     assert finish(stormy, "--workers", 2, "--cells", 300, "--sleep", 0.02)[0] == 0
     rows = list(csv.DictReader(exported(stormy, tmp_path).decode().splitlines()))
     assert len(rows) == len({row["cell"] for row in rows}) == 300
