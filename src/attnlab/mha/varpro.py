@@ -92,9 +92,14 @@ def residual(rows: Rows, theta: np.ndarray, w: np.ndarray) -> np.ndarray:
     return left
 
 
+def chunk_rows(width: int) -> int:
+    """Rows of a chunk in which an array of ``width`` numbers a row stays within the chunk budget."""
+    return max(64, _CHUNK_BYTES // (8 * width))
+
+
 def chunks(r: int, width: int) -> Iterator[slice]:
-    """Slices of rows such that an array of ``width`` numbers a row stays within the chunk budget."""
-    step = max(64, _CHUNK_BYTES // (8 * width))
+    """Slices of rows, chunk by chunk."""
+    step = chunk_rows(width)
     return (slice(start, min(start + step, r)) for start in range(0, r, step))
 
 

@@ -10,6 +10,7 @@ from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.mha.figures.instances import PAPER, planted
+from attnlab.mha.figures.ticks import log_values
 from attnlab.mha.layer import rows_of
 from attnlab.mha.sculpting.axes import long_axes, span_error
 from attnlab.mha.sculpting.phases import sculpt
@@ -52,16 +53,18 @@ def draw(records: Records) -> Canvas:
             long = axis < m - 1
             label = {0: "long axes (m − 1)", m - 1: "next axes"}.get(axis)
             ax.plot(ns, np.exp(lengths[:, axis]), "o-", color=COLORS[1] if long else COLORS[0], label=label)
-        ax.set(xscale="log", yscale="log", xlabel="examples n", title=f"m = {m} heads, ρ = {rho:g}")
+        ax.set(yscale="log", xlabel="examples n", title=f"m = {m} heads, ρ = {rho:g}")
         ax.set(ylabel="length of the body's axes, 1/√curvature")
+        log_values(ax, ns)
         ax.legend()
     ax = axes[0, -1]
     for i, (m, rho) in enumerate(settings):
         for name, marker, text in (("span_error", "o", "span (sine)"), ("sum_error", "s", "sum of W")):
             curve = records.curve("n", name, n_heads=m, rho=rho)
             points(ax, curve, fmt=marker + ":", color=COLORS[2 + i], label=f"{text}, m = {m}")
-    ax.set(xscale="log", yscale="log", xlabel="examples n", ylabel="relative error before refinement")
-    ax.legend()
+    ax.set(yscale="log", xlabel="examples n", ylabel="relative error before refinement")
+    log_values(ax, records.values("n"))
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return canvas
 
 
@@ -80,7 +83,7 @@ HULL = Figure(
     scales={
         "quick": [
             Grid({**_LAYER, "n_heads": 2, "rho": 2.0, "n": [3000, 10000, 30000]}, seeds=10),
-            Grid({**_LAYER, "n_heads": 3, "rho": 1.0, "n": [10000, 30000, 100000]}, seeds=10),
+            Grid({**_LAYER, "n_heads": 3, "rho": 1.0, "n": [10000, 30000, 100000]}, seeds=6),
         ],
         "paper": [
             Grid({**_LAYER, "n_heads": 2, "rho": 2.0, "n": [2000, 5000, 10000, 20000, 50000, 100000]}, seeds=20),

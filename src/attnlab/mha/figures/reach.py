@@ -11,6 +11,7 @@ from attnlab.common.figure import Figure, Grid
 from attnlab.common.records import Records
 from attnlab.mha.figures.hull import run
 from attnlab.mha.figures.instances import PAPER
+from attnlab.mha.figures.ticks import log_values
 from attnlab.mha.theory import agreement_probability
 
 if TYPE_CHECKING:
@@ -30,12 +31,12 @@ def draw(records: Records) -> Canvas:
         share = agreement_probability(m, k, rho, 0.1 * rho)
         axes[0, 1].plot((m - 1) * (k - 1), share, MARKERS[i % len(MARKERS)], color=COLORS[i % len(COLORS)])
     powers = np.arange(1, 7)
-    axes[0, 1].plot(powers, (0.2 / np.sqrt(2 * np.pi)) ** powers, "-", color="0.4", label="(2δ/√(2π)ρ)^(m−1)(k−1)")
+    axes[0, 1].plot(powers, (0.2 / np.sqrt(2 * np.pi)) ** powers, "-", color="0.4")
     axes[0, 0].axhline(0.25, color="0.4", ls="--")
-    axes[0, 0].set(xscale="log", yscale="log", xlabel="examples n", ylabel="span error (sine) before refinement")
-    axes[0, 0].legend(loc="upper left", bbox_to_anchor=(0.0, -0.16), ncols=2)
+    axes[0, 0].set(yscale="log", xlabel="examples n", ylabel="span error (sine) before refinement")
+    log_values(axes[0, 0], records.values("n"))
+    canvas.legend(loc="outside lower center", ncols=2)
     axes[0, 1].set(yscale="log", xlabel="(m − 1)(k − 1)", ylabel="rows on which heads agree to δ = 0.1 ρ (theory)")
-    axes[0, 1].legend()
     return canvas
 
 
@@ -70,8 +71,8 @@ REACH = Figure(
     scales={
         "quick": [
             Grid({"n_heads": 2, "k": [3, 4], "d": 8, "rho": 2.0, "n": [10000, 40000]}, seeds=3),
-            Grid({"n_heads": 3, "k": 3, "d": 10, "rho": 2.0, "n": [25000, 100000]}, seeds=3),
-            Grid({"n_heads": 3, "k": 3, "d": 6, "rho": 4.0, "n": [15000, 60000]}, seeds=3),
+            Grid({"n_heads": 3, "k": 3, "d": 10, "rho": 2.0, "n": [25000, 60000]}, seeds=3),
+            Grid({"n_heads": 3, "k": 3, "d": 6, "rho": 4.0, "n": [15000, 30000]}, seeds=3),
         ],
         "paper": [
             Grid({"n_heads": 2, "k": [2, 3, 4, 5], "d": 8, "rho": 2.0, "n": [10000, 40000, 160000]}, seeds=10),

@@ -21,8 +21,8 @@ LABELS = {
     "lbfgs": "L-BFGS in Theta and W",
     "adam": "Adam",
 }
-FAMILY_NAMES = ["generic", "weak", "close", "opposite_values", "near_identity"]
-MORE_FAMILIES = ["dispersed", "opposite", "parallel"]
+FAMILY_NAMES = ["generic", "weak", "close", "near_identity"]
+MORE_FAMILIES = ["opposite_values", "dispersed", "opposite", "parallel"]
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
@@ -126,14 +126,14 @@ RECOVERY = Figure(
                     **_LAYER,
                     "family": FAMILY_NAMES,
                     "learner": ["lbfgs", "projected_lbfgs"],
-                    "n": 600,
-                    "starts": 2,
+                    "n": 400,
+                    "starts": 1,
                     "iterations": 300,
                 },
                 seeds=10,
             ),
             Grid(
-                {**_LAYER, "family": "generic", "learner": "adam", "n": 4000, "starts": 1, "iterations": 4000}, seeds=10
+                {**_LAYER, "family": "generic", "learner": "adam", "n": 2000, "starts": 1, "iterations": 3000}, seeds=10
             ),
         ],
         "paper": [
@@ -175,7 +175,7 @@ RECOVERY = Figure(
             source=f"{PAPER}, abstract",
             value=_success("race", family="generic"),
             holds=at_least(0.69),
-            because="the exact 95 % interval of 10 successes in 10 ends at 0.69",
+            because="the exact 95 % interval of 10 successes in 10 begins at 0.69",
         ),
         Claim(
             id="mha.exact.families",
@@ -183,7 +183,7 @@ RECOVERY = Figure(
             source="derived here",
             value=_success("race"),
             holds=at_least(0.9),
-            because="the exact 95 % interval of 50 successes in 50 ends at 0.93",
+            because="the exact 95 % interval of 40 successes in 40 begins at 0.91",
         ),
         Claim(
             id="mha.sculpting.generic",
@@ -191,11 +191,11 @@ RECOVERY = Figure(
             source=f"{PAPER}, abstract",
             value=_success("sculpting", family="generic"),
             holds=at_least(0.69),
-            because="the exact 95 % interval of 10 successes in 10 ends at 0.69",
+            because="the exact 95 % interval of 10 successes in 10 begins at 0.69",
         ),
         Claim(
             id="mha.generic.easy",
-            says="generic layers are easy for gradient methods too (Adam, 4000 steps, one start)",
+            says="generic layers are easy for gradient methods too (Adam, one start)",
             source="derived here",
             value=_success("adam", family="generic"),
             holds=at_least(0.4),

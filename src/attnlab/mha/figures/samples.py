@@ -11,6 +11,7 @@ from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Records, proportion
 from attnlab.mha.figures.instances import PAPER, build, judged, planted
 from attnlab.mha.figures.recovery import LABELS
+from attnlab.mha.figures.ticks import log_values
 from attnlab.mha.theory import examples_needed
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     """Fit a generic layer to few examples."""
     m = params["n_heads"]
     task, (X, y), start = planted(seed, params["n"], d=params["d"], k=params["k"], n_heads=m, rho=params["rho"])
-    return judged(task, build(params["learner"], m, start, 4, 1000).fit(X, y))
+    return judged(task, build(params["learner"], m, start, 4, 300).fit(X, y))
 
 
 def draw(records: Records) -> Canvas:
@@ -43,11 +44,9 @@ def draw(records: Records) -> Canvas:
     row = next(iter(records))
     limit = examples_needed(row["n_heads"], row["d"], row["k"])
     ax.axvline(limit, color="0.4", ls="--", label=f"counting limit n = {limit}")
-    ax.set(xscale="log", xlabel="examples n", ylabel="share recovered (exact 95 % intervals)", ylim=(-0.03, 1.03))
-    ticks = records.values("n")
-    ax.set_xticks(ticks, [str(n) for n in ticks])
-    ax.minorticks_off()
-    ax.legend(loc="center right")
+    ax.set(xlabel="examples n", ylabel="share recovered (exact 95 % intervals)", ylim=(-0.03, 1.03))
+    log_values(ax, records.values("n"))
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return canvas
 
 

@@ -81,7 +81,7 @@ SIZES = Figure(
             source="derived here",
             value=lambda r: proportion(r.where(d=8).column("success")),
             holds=at_least(0.98),
-            because="the exact 95 % interval of 270 successes in 270 ends at 0.986",
+            because="the exact 95 % interval of 270 successes in 270 begins at 0.986",
         ),
     ),
 )

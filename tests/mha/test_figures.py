@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+
+from attnlab.common.records import Records
+from attnlab.mha.figures import FIGURES
+
+CHEAP = {
+    "mha.queries": {"d": [4, 6], "seeds": 2},
+    "mha.coverage": {"repeats": 5, "seeds": 2},
+    "mha.patterns": {"d": 4, "k": 3, "n_heads": 2, "n": 300, "seeds": 1},
+    "mha.noise": {"d": 4, "n": [100, 300], "seeds": 2},
+    "mha.hull": {"n": [2000, 4000], "seeds": 2},
+}
+
+
+@pytest.mark.parametrize("figure", [f for f in FIGURES if f.name in CHEAP], ids=lambda f: f.name)
+def test_a_figure_runs_draws_and_decides(figure):
+    small = figure.changed("quick", CHEAP[figure.name])
+    records = Records.of({**cell.params, **cell()} for cell in small.cells("quick"))
+    assert len(small.draw(records).axes) > 0
+    assert len(small.decide(records, "quick")) == len(figure.claims)
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.name)
+def test_a_figure_is_complete(figure):
+    assert set(figure.scales) == set(figure.minutes) == {"quick", "paper"}
+    assert figure.cells("quick")
+    assert all(claim.because for claim in figure.claims)
+    for claim in figure.claims:
+        if set(claim.expect.values()) - {"holds"}:
+            assert claim.note
+
+
+def test_a_cell_depends_on_its_seed_only():
+    figure = next(f for f in FIGURES if f.name == "mha.queries").changed("quick", {"d": 4, "tau": 1e-4, "seeds": 1})
+    cell = figure.cells("quick")[0]
+    assert cell()["theta_error"] == cell()["theta_error"]
+    assert np.isfinite(cell()["theta_error"])
