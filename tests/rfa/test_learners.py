@@ -232,6 +232,8 @@ def test_bad_data_is_named(data):
         model.fit(X, y).predict(X[..., :3])
     with pytest.raises(ValueError, match=r"y in \{-1, \+1\}"):
         RandomFeatureAttention(**SMALL, loss="logistic").fit(X, y)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="scores overflow"):
+        RandomFeatureAttention(**SMALL, score="exp").fit(100 * X, y)
     with pytest.raises(ValueError, match="self-attention needs y"):
         RandomFeatureAttention(**SMALL, self_attention=True).fit(X, y)
 

@@ -83,6 +83,10 @@ class Blas:
 
 def solve_shifted(G: np.ndarray, shift: float, Y: np.ndarray) -> np.ndarray:
     """(G + shift I)^{-1} Y from the lower triangle of G; least norm where rounding leaves the matrix singular."""
+    if not np.isfinite(np.diagonal(G)).all():
+        raise ValueError(
+            "the Gram matrix is not finite: scores overflow; scale the tokens down or choose another score"
+        )
     A = np.array(G, dtype=np.float64, order="F")
     A.flat[:: len(A) + 1] += shift
     try:
