@@ -59,7 +59,7 @@ def _error_along(alphas: np.ndarray, rho: float) -> np.ndarray:
     """The Bayes error, interpolated between points of the parametric curve: a picture needs no more."""
     alpha, error = theory.parametric_curve(np.logspace(-4, 3, 40), rho)
     end = theory.recovery_threshold(rho)
-    return np.interp(alphas, np.r_[0.0, alpha[::-1], end], np.r_[1.0, error[::-1], 0.0], right=0.0)
+    return np.asarray(np.interp(alphas, np.r_[0.0, alpha[::-1], end], np.r_[1.0, error[::-1], 0.0], right=0.0))
 
 
 def right_side(records: Records) -> Estimate:
