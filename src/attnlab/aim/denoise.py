@@ -9,7 +9,7 @@ import numpy as np
 from attnlab.aim.spectrum import shrink
 
 
-def denoise(R: jax.Array, noise: float, rho: float, *, clip: bool) -> jax.Array:
+def denoise(R: jax.Array | np.ndarray, noise: float, rho: float, *, clip: bool) -> jax.Array:
     """RIE(R) where R lives: LAPACK on a CPU, jax.numpy.linalg elsewhere, where only d numbers cross to the host."""
     if jax.default_backend() == "cpu":
         x, U = np.linalg.eigh(np.asarray(R))

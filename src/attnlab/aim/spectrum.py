@@ -66,7 +66,7 @@ def stieltjes(x: ArrayLike, noise: ArrayLike, rho: float) -> np.ndarray:
         # On the cut z = x - i0: the root continues sqrt(z^2 - 4 v) ~ z.
         root = np.where(x**2 < 4 * variance, -1j * np.abs(root), np.sign(x) * root)
         return np.asarray((x - root) / (2 * variance))
-    return 1 / _inverse_transform(x, noise, rho)
+    return np.asarray(1 / _inverse_transform(x, noise, rho))
 
 
 def _inverse_transform(x: np.ndarray, noise: np.ndarray, rho: float) -> np.ndarray:

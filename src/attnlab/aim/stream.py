@@ -82,7 +82,7 @@ class TokenStream:
 def _drawer(rows: int, tokens: int, d: int, sharding: NamedSharding | None) -> Any:
     import jax
 
-    def draw(seed: int, index: int) -> jax.Array:
+    def draw(seed: Any, index: Any) -> jax.Array:
         key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), index)
         return jax.random.normal(key, (rows, tokens, d), jax.numpy.float32)
 

@@ -1,3 +1,4 @@
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -42,7 +43,9 @@ def test_student_outputs_are_the_task_outputs(fitted):
     from attnlab.aim.learners.gradient_descent import student_outputs
 
     direct = aim.channels.Softmax().output(indices(X, aim.matrix(W)))
-    found = np.asarray(student_outputs(W[None].astype(np.float32), X.astype(np.float32), 1.0, "highest"))[0]
+    found = np.asarray(student_outputs(jnp.asarray(W[None], jnp.float32), jnp.asarray(X, jnp.float32), 1.0, "highest"))[
+        0
+    ]
     np.testing.assert_allclose(found, direct, atol=1e-4)
 
 

@@ -96,7 +96,7 @@ def draw_sizes(records: Records) -> Canvas:
     points(left, table.curve("inverse", "mse"), color=COLORS[0], label="AMP")
     left.axhline(next(iter(records))["se"], color="black", label="Bayes error")
     left.set(xlabel="$1/d$", ylabel=r"estimation error $\|S - \hat S\|^2/d$", xlim=(0, None))
-    left.legend(loc="lower right")
+    left.legend(loc="upper left")
     points(right, table.curve("inverse", "miss"), color=COLORS[1], label="real $-$ predicted error")
     points(right, table.curve("inverse", "gap"), color=COLORS[2], fmt="s", label="overlap with truth $-$ self-overlap")
     right.axhline(0, color="black", linewidth=1)

@@ -33,14 +33,9 @@ def draw(records: Records) -> Canvas:
     error = np.array([_error_along(alphas, rho) for rho in widths])
     image = ax.pcolormesh(alphas, widths, error, cmap="viridis", vmin=0, vmax=1, shading="gouraud")
     canvas.colorbar(image, ax=ax, label="Bayes error")
-    line(
-        ax,
-        [theory.recovery_threshold(rho) for rho in widths],
-        widths,
-        color="white",
-        linewidth=2,
-        label="recovery threshold",
-    )
+    fine = np.logspace(-1, np.log10(3), 200)
+    threshold = [theory.recovery_threshold(rho) for rho in fine]
+    line(ax, threshold, fine, color="white", linewidth=2, label="recovery threshold")
     for test, face, label in ((True, "white", "AMP recovers"), (False, "none", "AMP does not")):
         where = [(row["alpha"], row["rho"]) for row in records if (row["mse"] < RECOVERED) == test]
         x, y = zip(*where, strict=True) if where else ((), ())

@@ -42,7 +42,7 @@ def _theory(error: float, params: Params, kind: str) -> float:
 
 def draw(records: Records) -> Canvas:
     """Prediction error against alpha for two temperatures and hardmax."""
-    settings = sorted({(row["channel"], row["beta"]) for row in records}, key=str, reverse=True)
+    settings = sorted({(row["channel"], row["beta"]) for row in records}, key=lambda s: (s[0] == "hardmax", s[1]))
     canvas, axes = panels(1, len(settings), width=3.5, height=3.3)
     for ax, (channel, beta) in zip(axes[0], settings, strict=True):
         limit = 0.2 if channel == "softmax" else 1.0
@@ -56,7 +56,7 @@ def draw(records: Records) -> Canvas:
         ax.set(xlabel=r"samples $\alpha = n/d^2$", ylim=(0, None))
         ax.set_title(f"softmax, $\\beta = {beta:g}$" if channel == "softmax" else "hardmax", loc="left")
     axes[0, 0].set_ylabel(r"prediction error $E\|y - \hat y\|^2$")
-    axes[0, 0].legend(title=f"lines: theory, points: AMP, d = {records.values('d')[-1]}")
+    axes[0, -1].legend(loc="upper right", title=f"lines: theory\npoints: AMP, $d = {records.values('d')[-1]}$")
     return canvas
 
 

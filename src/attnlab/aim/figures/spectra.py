@@ -11,7 +11,7 @@ from attnlab.aim.figures.simulate import PAPER, solve
 from attnlab.aim.spectrum import quadrature, shrink
 from attnlab.aim.theory.bayes import effective_noise
 from attnlab.common.claim import Claim, at_most
-from attnlab.common.drawing import COLORS, line, panels
+from attnlab.common.drawing import COLORS, panels
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 
@@ -52,9 +52,8 @@ def draw(records: Records) -> Canvas:
         bins = np.linspace(-0.25, 3.5, 46)
         ax.hist(found, bins, density=True, color=COLORS[5], alpha=0.6, label=r"AMP estimate $\hat S$")
         x, cdf = law(alpha, rows.rows[0]["rho"], rows.rows[0]["tokens"])
-        centres = (bins[:-1] + bins[1:]) / 2
         expected = np.diff(np.interp(bins, x, cdf, left=0, right=1)) / np.diff(bins)
-        line(ax, centres, expected, color="black", label="predicted")
+        ax.stairs(expected, bins, color="black", linewidth=1.4, label="predicted")
         ax.set(yscale="log", ylim=(0.02, 12), xlabel="eigenvalue")
         ax.set_title(rf"$\alpha = {alpha:g}$", loc="left")
     axes[0, 0].set_ylabel("density")
