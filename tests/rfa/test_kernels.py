@@ -132,5 +132,7 @@ def test_bad_input_is_named():
         kernel(X, X[..., :3])
     with pytest.raises(ValueError, match="same number of keys"):
         kernel([X[0], X[1, :2]], kind="mlp")
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        kernel(np.full_like(X, np.nan))
     with pytest.raises(ValueError, match="tau must be"):
         kernel(X, tau=-1.0)

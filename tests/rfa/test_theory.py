@@ -185,9 +185,10 @@ def test_learning_curve_of_harmonics():
 
 def test_effective_ridge_solves_its_equation():
     spectrum = theory.spectrum(16, 16)
-    kappa, converged = theory.effective_ridge(spectrum, 512, 1e-6)
+    solution = theory.effective_ridge(spectrum, 512, 1e-6)
+    kappa = solution.value
     filled = spectrum.multiplicity @ (spectrum.eigenvalue / (spectrum.eigenvalue + kappa))
-    assert converged
+    assert solution.converged
     assert filled + (512e-6 + spectrum.tail) / kappa == pytest.approx(512, rel=1e-9)
 
 

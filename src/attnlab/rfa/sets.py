@@ -49,6 +49,7 @@ class Padded:
 def pad(X: np.ndarray | Sequence[np.ndarray]) -> Padded:
     """Tokens of equal or different numbers of keys as one padded batch; a lone token is its own key."""
     if isinstance(X, np.ndarray) and X.ndim == 3:
+        X = finite_array("X", X)
         keys = X[:, 1:] if X.shape[1] > 1 else X
         return Padded(X[:, 0], keys, np.full(len(X), keys.shape[1]))
     examples = [finite_array("X", x, ndim=2) for x in X]

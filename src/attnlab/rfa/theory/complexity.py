@@ -13,14 +13,13 @@ B           complexity: sample complexity is B / eps^2 up to logarithms
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 from scipy import optimize, special
 
 from attnlab.common.validation import integer, one_of, real
 from attnlab.rfa.series import relu_coefficients
 from attnlab.rfa.task import Task
+from attnlab.rfa.theory.brfa import dimension_free_cost
 from attnlab.rfa.theory.spectrum import mode_eigenvalue
 
 TERMS = 400
@@ -134,10 +133,16 @@ def complexity_exact(task: Task, model: str = "rfa") -> float:
 
 def modes(task: Task, model: str) -> tuple[np.ndarray, np.ndarray]:
     """Energies of f* (not F) and eigenvalues of the full model, one per pair of degrees."""
-    modes = [(ab, e) for ab, e in task.energies.items() if e > 0]
-    energy = np.array([e / (task.n_keys if b else 1) for (_, b), e in modes])
-    eigenvalue = np.array([mode_eigenvalue(a, b, task.d, task.n_keys, model) for (a, b), _ in modes])
+    present = _present(task)
+    energy = np.array([e / (task.n_keys if b else 1) for (_, b), e in present.items()])
+    eigenvalue = np.array([mode_eigenvalue(a, b, task.d, task.n_keys, model) for a, b in present])
     return energy, eigenvalue
+
+
+def _present(task: Task) -> dict[tuple[int, int], float]:
+    """Energies above the rounding error of the quadrature."""
+    largest = max(task.energies.values())
+    return {ab: e for ab, e in task.energies.items() if e > 1e-20 * largest}
 
 
 def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> float:
@@ -149,12 +154,10 @@ def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> fl
     one, :math:`F(t) = \sum_k b_k \mu_k(t)` at the price :math:`\sum_k k!\,4^k b_k^2` (see
     :mod:`attnlab.rfa.theory.brfa`).
 
-    Source: derived here.  Status: exact for the class named.
+    Source: derived here.  Status: exact for the class named; infinite where 60 terms of it cannot come that close.
     """
     eps = real("eps", eps, low=0, high=1, open_low=True, open_high=True)
     if one_of("model", model, MODELS) == "brfa":
-        from attnlab.rfa.theory.brfa import dimension_free_cost
-
         powers = {"correlation": task.p, "corr_power": task.q}
         if task.target not in powers:
             raise ValueError(
@@ -164,7 +167,7 @@ def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> fl
         return dimension_free_cost(lambda t: t**power, task.d, eps).value
     energy, eigenvalue = modes(task, model)
     # From the average over keys back to the pair function: the key's part of both is larger by N.
-    scale = np.array([task.n_keys if b else 1.0 for (_, b), e in task.energies.items() if e > 0])
+    scale = np.array([task.n_keys if b else 1.0 for _, b in _present(task)])
     energy, eigenvalue = energy * scale, eigenvalue * scale
 
     def excess(log_kappa: float) -> float:
@@ -187,7 +190,6 @@ def complexity_sampled(K: np.ndarray, y: np.ndarray, ridge: float) -> float:
     return float(alpha @ K @ alpha)
 
 
-@functools.cache
 def witness_degree(r: int, s: int) -> tuple[int, float]:
     r"""The degree k in W at which :math:`3^k\beta^{(k)}_{rs}` is least, and the price there.
 
@@ -198,7 +200,7 @@ def witness_degree(r: int, s: int) -> tuple[int, float]:
     >>> witness_degree(0, 2)
     (1, 16.0)
     """
-    k = np.arange(60)
+    r, s, k = integer("r", r, low=0), integer("s", s, low=0), np.arange(60)
     weight = relu_coefficients(59) * 4.0**-k * special.comb(k, r) * special.comb(k + 1, s)
     with np.errstate(divide="ignore"):
         best = int(np.argmin(3.0**k / weight))

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import optimize
 
 from attnlab.common.arrays import ArrayLike
+from attnlab.common.solution import Solution
 from attnlab.common.validation import finite_array, nonnegative, one_of
 from attnlab.rfa.task import Task
 from attnlab.rfa.theory.complexity import modes
@@ -65,18 +66,19 @@ def learning_curve(task: Task, n: ArrayLike, model: str = "rfa", ridge: float = 
     noise = task.noise_std**2
     errors, kappas, converged = [], [], True
     for size in sizes:
-        kappa, found = effective_ridge(bulk, float(size), ridge)
+        solution = effective_ridge(bulk, float(size), ridge)
+        kappa = solution.value
         share = bulk.eigenvalue / (bulk.eigenvalue + kappa)
         spent = float(bulk.multiplicity @ share**2) / size
         bias = float(np.sum(energy * (kappa / (eigenvalue + kappa)) ** 2))
         errors.append(((bias + noise) / (1 - spent) - noise) / task.variance)
         kappas.append(kappa)
-        converged = converged and found and bool(spent < 1)
+        converged = converged and solution.converged and bool(spent < 1)
     return LearningCurve(sizes, np.array(errors), np.array(kappas), converged)
 
 
-def effective_ridge(bulk: Spectrum, n: float, ridge: float) -> tuple[float, bool]:
-    r"""The effective ridge, and whether it was found.
+def effective_ridge(bulk: Spectrum, n: float, ridge: float) -> Solution[float]:
+    r"""The effective ridge kappa.
 
     .. math:: \sum_i \frac{\lambda_i}{\lambda_i+\kappa} + \frac{n\lambda + \mathrm{tail}}{\kappa} = n
 
@@ -90,6 +92,6 @@ def effective_ridge(bulk: Spectrum, n: float, ridge: float) -> tuple[float, bool
 
     low, high = np.log(1e-30), np.log(bulk.trace + ridge + 1.0) + 5
     if excess(low) < 0:
-        return 0.0, constant == 0
-    solution = optimize.brentq(excess, low, high, xtol=1e-13, full_output=True)
-    return float(np.exp(solution[0])), bool(solution[1].converged)
+        return Solution(0.0, constant == 0, 0, abs(excess(low)) / n)
+    root, report = optimize.brentq(excess, low, high, xtol=1e-13, full_output=True)
+    return Solution(float(np.exp(root)), bool(report.converged), int(report.iterations), abs(excess(root)) / n)
