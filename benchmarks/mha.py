@@ -144,9 +144,8 @@ def growth_rows() -> list[Row]:
         along = [float(size[place[name]]) for size in sizes]
         measured = exponent(along, [seconds(*size) for size in sizes])
         predicted = theoretical(sizes, along)
-        made.append(
-            Row(f"mha.growth.{name}", measured, "exponent", f"theory {predicted:.2f}", f"assembly over {name} = {along}")
-        )
+        target, detail = f"theory {predicted:.2f}", f"assembly over {name} = {along}"
+        made.append(Row(f"mha.growth.{name}", measured, "exponent", target, detail))
     return made
 
 

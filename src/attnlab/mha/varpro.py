@@ -33,7 +33,7 @@ from attnlab.mha.layer import Rows
 
 RIDGE = 1e-10
 # Bytes of one row chunk's largest array; a few of them stay in the last-level cache.
-_CHUNK_BYTES = 4_000_000
+_CHUNK_BYTES = 6_000_000
 
 
 class Regression(NamedTuple):
@@ -135,7 +135,7 @@ def normal_equations(rows: Rows, theta: np.ndarray, fit: Regression) -> NormalEq
         C = key_covariances(some, theta, Z)
         M = key_responses(C, fit.W)
         g += Q.T @ (M @ fit.residual[part, :, None])[..., 0]
-        query_pairs = (Q[:, pairs.first] * Q[:, pairs.second]).T
+        query_pairs = (np.take(Q, pairs.first, axis=1) * np.take(Q, pairs.second, axis=1)).T
         for i in range(m):
             for j in range(i, m):
                 self_products[i, j] += query_pairs @ (M[i] @ M[j].transpose(0, 2, 1)).reshape(r, d * d)

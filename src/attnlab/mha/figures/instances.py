@@ -36,9 +36,9 @@ def race(n_heads: int, seed: int, **options: Any) -> AttentionLearner:
 
 
 def build(learner: str, n_heads: int, seed: int, starts: int, iterations: int) -> LayerRegressor:
-    """A learner by the name it has in the figures; starts and iterations are the first-order methods' budget."""
+    """A learner by the name it has in the figures, with its budget; sculpting has its own."""
     if learner == "race":
-        return race(n_heads, seed)
+        return race(n_heads, seed, max_starts=starts)
     if learner == "sculpting":
         return SculptingLearner(n_heads, validation_fraction=0.0, certificate_fraction=0.0, random_state=seed)
     return GradientLearner(

@@ -17,12 +17,14 @@ from attnlab.mha.theory import examples_needed
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+STARTS, ITERATIONS = 4, 300
+
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     """Fit a generic layer to few examples."""
     m = params["n_heads"]
     task, (X, y), start = planted(seed, params["n"], d=params["d"], k=params["k"], n_heads=m, rho=params["rho"])
-    return judged(task, build(params["learner"], m, start, 4, 300).fit(X, y))
+    return judged(task, build(params["learner"], m, start, STARTS, ITERATIONS).fit(X, y))
 
 
 def draw(records: Records) -> Canvas:
@@ -39,7 +41,14 @@ def draw(records: Records) -> Canvas:
         bars = [value - [s.low for s in shares], np.array([s.high for s in shares]) - value]
         shifted = np.array(ns) * (1 + 0.03 * (i - 0.5))
         ax.errorbar(
-            shifted, value, yerr=bars, fmt=MARKERS[i] + ":", color=COLORS[i], capsize=2, label=LABELS[learner], lw=1
+            shifted,
+            value,
+            yerr=bars,
+            fmt=MARKERS[i] + ":",
+            color=COLORS[i],
+            capsize=2,
+            label=f"{LABELS[learner]}, {STARTS} starts",
+            lw=1,
         )
     row = next(iter(records))
     limit = examples_needed(row["n_heads"], row["d"], row["k"])
