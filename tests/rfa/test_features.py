@@ -42,6 +42,13 @@ def test_features_are_the_definition(X, heads):
     np.testing.assert_allclose(ours.transpose(2, 0, 1), direct(feature_map, X), atol=1e-14)
 
 
+def test_threads_do_not_change_the_features(monkeypatch):
+    tokens = Task(d=D, n_keys=N).sample(333, seed=0)[0]
+    alone = compute(attention(20), tokens)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    np.testing.assert_array_equal(compute(attention(20), tokens), alone)
+
+
 def test_the_first_heads_are_a_prefix_of_more_heads():
     few, many = attention(100), attention(600)
     np.testing.assert_array_equal(few.heads(0), many.heads(0)[:100])

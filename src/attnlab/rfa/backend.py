@@ -6,7 +6,9 @@ until the coefficients come back.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,6 +21,14 @@ from attnlab.rfa.features import FeatureMap
 
 TILE = 32
 DEVICES = ("cpu", "gpu")
+
+
+def thread_count() -> int:
+    """Threads that BLAS would use: what the environment allows, otherwise the cores of this process."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        if os.environ.get(name, "").isdigit():
+            return max(int(os.environ[name]), 1)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @runtime_checkable
@@ -55,11 +65,27 @@ class Blas:
         return np.ascontiguousarray(tokens, dtype=self.dtype)
 
     def features(self, feature_map: FeatureMap, tokens: np.ndarray, index: int) -> np.ndarray:
-        """Features of one block, tiled over examples so that scores stay in cache."""
+        """Features of one block, tiled over examples so that scores stay in cache; threads share the tiles.
+
+        The products of a tile are too small for BLAS to thread, so the threads are ours.
+        """
         weights = feature_map.block(index).astype(self.dtype, copy=False)
         out = np.empty((len(tokens), feature_map.sizes[index]), dtype=self.dtype)
-        for start in range(0, len(tokens), TILE):
-            out[start : start + TILE] = feature_map.apply(np, tokens[start : start + TILE], weights)
+
+        def fill(first: int, last: int) -> None:
+            for start in range(first, last, TILE):
+                tile = slice(start, min(start + TILE, last))
+                out[tile] = feature_map.apply(np, tokens[tile], weights)
+
+        n, threads = len(tokens), thread_count()
+        if threads == 1 or n < 8 * TILE:
+            fill(0, n)
+            return out
+        span = -(-n // (threads * TILE)) * TILE
+        with ThreadPoolExecutor(threads) as pool:
+            done = [pool.submit(fill, first, min(first + span, n)) for first in range(0, n, span)]
+            for part in done:
+                part.result()
         return out
 
     def zeros(self, shape: tuple[int, ...]) -> np.ndarray:
