@@ -68,7 +68,7 @@ TRAJECTORY = Figure(
     shows="The error of AMP after each iteration lies on the curve computed without any data.",
     scales={
         "quick": [Grid({"d": 160, "tokens": 2, "rho": 0.5, "alpha": [0.1, 0.16], "damping": 0.1}, seeds=4)],
-        "paper": [Grid({"d": 400, "tokens": 2, "rho": 0.5, "alpha": [0.1, 0.15], "damping": 0.05}, seeds=8)],
+        "paper": [Grid({"d": 400, "tokens": 2, "rho": 0.5, "alpha": [0.1, 0.15], "damping": 0.1}, seeds=8)],
     },
     run=run_path,
     draw=draw_path,
