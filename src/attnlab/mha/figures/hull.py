@@ -92,6 +92,7 @@ HULL = Figure(
     },
     run=run,
     draw=draw,
+    shared=("n",),
     shape=("n",),
     minutes={"quick": 0.4, "paper": 5.0},
     claims=(

@@ -212,7 +212,7 @@ RECOVERY = Figure(
         ),
         Claim(
             id="mha.projection.helps",
-            says="projecting W out recovers more layers than L-BFGS in Theta and W, from one start of 300 iterations each",
+            says="projecting W out recovers more layers than L-BFGS in Theta and W, from one start each",
             source="derived here",
             value=_gain("projected_lbfgs", "lbfgs"),
             holds=at_least(0.05),
