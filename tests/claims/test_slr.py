@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from attnlab import slr
 from attnlab.common.records import Records
 from attnlab.slr import theory
 from attnlab.slr.figures import FIGURES
@@ -58,6 +59,43 @@ def test_every_start_on_the_manifold_succeeds():
     start = theory.initial_overlaps(400, 2000, start="manifold", seed=13)
     path = theory.gradient_descent(start, **PAPER, lam=0.1, step=4e-3, n_steps=20_000, log_every=20_000)
     assert success(path).all()
+
+
+@pytest.mark.slow
+def test_linear_regression_on_two_hundred_thousand_samples():
+    task = slr.Task(d=20, L=10, noise_std=0.1)
+    learner = slr.LinearPredictor().fit(*task.sample(200_000, seed=0))
+    X, y = task.sample(200_000, seed=1)
+    # exact .483684, estimation adds .1 %, the test mean of squares has a standard error of .0015
+    assert np.mean((learner.predict(X) - y) ** 2) == pytest.approx(0.4837, abs=0.005)
+
+
+def follow_up(nu, d, alpha, learner, seed):
+    """Test error of a learner on the follow-up's spiked law, three tokens, noise variance 0.01."""
+    task = slr.Task(d=d, L=3, gamma=1.0, nu=nu, noise_std=0.1, seed=seed)
+    if isinstance(learner, slr.SoftmaxAttention | slr.LinearAttention):
+        learner.set_params(init=np.stack([task.k_star, task.v_star]) * np.sqrt(d))
+    learner.fit(*task.sample(int(alpha * d), seed=2 * seed))
+    X, y = task.sample(20_000, seed=2 * seed + 1)
+    return np.mean((learner.predict(X) - y) ** 2) - 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("nu", "alpha", "predicted"), [(1.0, 2.0, 0.548), (2.0, 2.0, 0.411), (5.0, 2.0, 0.176)])
+def test_amp_attains_the_bayes_optimal_error(nu, alpha, predicted):
+    errors = [follow_up(nu, 800, alpha, slr.AMP(nu, 0.01), seed) for seed in range(3)]
+    assert np.mean(errors) == pytest.approx(predicted, abs=3 * np.std(errors, ddof=1) / np.sqrt(3) + 0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "alpha"), [("softmax", 5.0), ("linear", 5.0), ("softmax", 10.0), ("linear", 10.0)])
+def test_regularised_attention_follows_its_state_evolution(kind, alpha):
+    learner = {"softmax": slr.SoftmaxAttention(), "linear": slr.LinearAttention()}[kind]
+    errors = [follow_up(2.0, 500, alpha, learner, seed) for seed in range(4)]
+    predicted = theory.erm_state_evolution(kind, alpha, nu=2.0, L=3)
+    assert predicted.converged
+    # .01 for finite dimension, and the scatter of four runs (.01 to .02 each)
+    assert np.mean(errors) == pytest.approx(predicted.error, abs=0.01 + 3 * np.std(errors, ddof=1) / 2)
 
 
 @pytest.mark.slow

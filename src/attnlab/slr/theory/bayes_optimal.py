@@ -124,7 +124,7 @@ def _bisect(condition: Callable[[float], bool], low: float, high: float) -> floa
     while high - low > 0.02:
         middle = (low + high) / 2
         low, high = (low, middle) if condition(middle) else (middle, high)
-    return (low + high) / 2
+    return float((low + high) / 2)
 
 
 @functools.lru_cache(maxsize=8)

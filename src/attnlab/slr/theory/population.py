@@ -154,19 +154,24 @@ def null_risk(*, gamma: float = 2**-0.5, noise_std: float = 0.0) -> float:
     return nonnegative("noise_std", noise_std) ** 2 + positive("gamma", gamma) ** 2
 
 
-def linear_risk(*, L: ArrayLike, gamma: float = 2**-0.5, noise_std: float = 0.0) -> np.ndarray | float:
+def linear_risk(
+    *, d: int | None = None, L: ArrayLike, gamma: float = 2**-0.5, noise_std: float = 0.0
+) -> np.ndarray | float:
     r"""Risk of the best linear predictor in all tokens.
 
     .. math:: R = \epsilon^2 + \gamma^2 - \frac{\gamma^4}{\gamma^2 + L - 1}, \qquad
               \beta_l = \frac{\gamma^2}{\gamma^2 + L - 1}\, v^* \text{ for every } l
 
-    In every dimension; as L grows it is no better than predicting zero.
+    It is the same in every dimension (``d`` is accepted so that all references take the same arguments); as L grows it
+    is no better than predicting zero.
 
     Source: arXiv:2410.01537, proposition 3.  Status: exact.
 
     >>> round(float(linear_risk(L=10)), 6)
     0.473684
     """
+    if d is not None:
+        integer("d", d, low=2)
     length = finite_array("L", L)
     if (length < 1).any():
         raise ValueError(f"L must be at least 1, got {L!r}")
