@@ -75,8 +75,8 @@ def draw(records: Records) -> Canvas:
     if shipped:
         _draw_grid(axes[0, 1], shipped)
     for ax in axes[0]:
-        scaled = np.linspace(0.01, 1, 200)
-        line(ax, scaled, theory.mmse(scaled / 4, 0.5), color="black", label="Bayes error", zorder=0)
+        alpha, error = theory.parametric_curve(np.logspace(-5, 3, 100), 0.5)
+        line(ax, np.r_[1, 0.75, 4 * alpha], np.r_[0, 0, error], color="black", label="Bayes error", zorder=0)
         ax.set(xlabel=r"rescaled samples $\alpha\,(T^2 + T - 2)$", xlim=(0, 1), ylim=(0, 2.1))
         ax.legend(loc="upper right", fontsize=7.5)
     first.set_ylabel(r"estimation error $\|S - \hat S\|^2/d$")

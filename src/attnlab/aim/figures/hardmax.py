@@ -32,7 +32,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 def draw(records: Records) -> Canvas:
     """Correct and published curves in two panels, AMP in both."""
     canvas, axes = panels(1, 2, width=4.4, height=3.5, sharey=True)
-    alpha = np.logspace(np.log10(0.02), 1, 60)
+    noise = np.logspace(-6, 3, 100)
     d = records.values("d")[-1]
     for ax, channel, title in zip(
         axes[0],
@@ -41,7 +41,7 @@ def draw(records: Records) -> Canvas:
         strict=True,
     ):
         for color, rho in zip(COLORS, WIDTHS, strict=False):
-            line(ax, alpha, theory.mmse(alpha, rho, channel=channel), color=color, label=rf"$\rho = {rho:g}$")
+            line(ax, *theory.parametric_curve(noise, rho, channel=channel), color=color, label=rf"$\rho = {rho:g}$")
             if rho in records.values("rho"):
                 points(ax, records.curve("alpha", "mse", rho=rho), color=color)
         ax.errorbar([], [], yerr=[], fmt="o", color="gray", capsize=2, label=f"AMP, $d = {d}$")

@@ -27,7 +27,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 
 def draw(records: Records) -> Canvas:
     """Bayes error as colour, the recovery line, and AMP's outcome at the grid points."""
-    canvas, axes = panels(1, 1, width=5.4, height=3.8)
+    canvas, axes = panels(1, 1, width=6.2, height=4.0)
     ax = axes[0, 0]
     widths, alphas = np.logspace(np.log10(0.1), np.log10(3), 16), np.linspace(0.0, 0.3, 80)
     error = np.array([_error_along(alphas, rho) for rho in widths])
@@ -45,7 +45,16 @@ def draw(records: Records) -> Canvas:
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_formatter("")
     ax.set_yticks([0.1, 0.2, 0.5, 1, 2])
-    legend = ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.01), ncols=3, frameon=True, labelcolor="white")
+    legend = ax.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.01),
+        ncols=3,
+        frameon=True,
+        labelcolor="white",
+        fontsize=7.5,
+        columnspacing=1.2,
+        handlelength=1.4,
+    )
     legend.get_frame().set(facecolor="0.3", edgecolor="none")
     return canvas
 

@@ -151,12 +151,13 @@ def draw_beta(records: Records) -> Canvas:
     canvas, axes = panels(1, 2, width=4.0, height=3.3)
     left, right = axes[0]
     points(left, records.curve("beta", "mse"), color=COLORS[0], label=f"AMP, $d = {records.values('d')[-1]}$")
-    left.axhline(float(theory.mmse(0.1, 0.5)), color="black", label="Bayes error")
+    bayes = float(theory.mmse(0.1, 0.5))
+    left.axhline(bayes, color="black", label="Bayes error")
     left.set(xscale="log", xlabel=r"inverse temperature $\beta$", ylabel="estimation error", ylim=(0, 1))
     left.legend()
     points(right, records.curve("beta", "test"), color=COLORS[0])
     beta = np.logspace(np.log10(0.2), np.log10(15), 40)
-    curve = [theory.generalization_error(float(theory.mmse(0.1, 0.5)), 0.5, beta=b, predictor="plug-in") for b in beta]
+    curve = [theory.generalization_error(bayes, 0.5, beta=b, predictor="plug-in") for b in beta]
     line(right, beta, curve, color="black")
     right.set(xscale="log", xlabel=r"inverse temperature $\beta$", ylabel="plug-in prediction error", ylim=(0, None))
     return canvas
