@@ -4,8 +4,9 @@ from attnlab.common.figure import Figure
 from attnlab.rfa.figures.bias import ROTATION, SCALE
 from attnlab.rfa.figures.complexity import COMPLEXITY
 from attnlab.rfa.figures.heads import HEADS
-from attnlab.rfa.figures.knobs import DIMENSION, KEY_COUNT, SCORE
 from attnlab.rfa.figures.learning import CORRELATIONS, KEYS
+from attnlab.rfa.figures.scores import SCORE
+from attnlab.rfa.figures.sizes import DIMENSION, KEY_COUNT
 from attnlab.rfa.figures.staircase import STAIRCASE
 
 FIGURES: tuple[Figure, ...] = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -94,8 +94,13 @@ def draw_knob(
     *,
     columns: int = 3,
     logarithmic: bool = True,
+    theory: Callable[[Records, str, str, Any], np.ndarray | None] | None = None,
 ) -> Canvas:
-    """One panel per target: error against ``knob``, one set of points per value of ``series``."""
+    """One panel per target: error against ``knob``, one set of points per value of ``series``.
+
+    ``theory(records, knob, target, value)`` gives the line of a value of the series, or None; without it points are
+    joined.
+    """
     columns = min(columns, len(names))
     with style():
         canvas, grid = panels(-(-len(names) // columns), columns, width=3.3, height=2.8)
@@ -103,8 +108,11 @@ def draw_knob(
             here = records.where(target=name)
             for i, value in [(i, v) for i, v in enumerate(labels) if v in here.values(series)]:
                 curve = here.curve(knob, "error", **{series: value})
-                style_of = {"color": COLORS[i], "fmt": MARKERS[i] + "-", "linewidth": 0.9, "label": labels[value]}
-                points(axes, curve, **style_of)
+                predicted = theory(here, knob, name, value) if theory else None
+                join = "-" if theory is None else ":" if predicted is None else ""
+                points(axes, curve, color=COLORS[i], fmt=MARKERS[i] + join, linewidth=0.9, label=labels[value])
+                if predicted is not None:
+                    line(axes, curve.x, predicted, color=COLORS[i], label=f"{labels[value]}, theory")
             axes.set(title=TITLES[name], xlabel=xlabel)
             if logarithmic:
                 axes.set(xscale="log", yscale="log")
