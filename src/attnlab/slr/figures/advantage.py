@@ -208,7 +208,7 @@ ADVANTAGE = Figure(
         ),
     ),
     shape=("kind", "learner", "alpha"),
-    minutes={"quick": 1.0, "paper": 12.0},
+    minutes={"quick": 0.6, "paper": 12.0},
 )
 
 

@@ -136,5 +136,5 @@ REFERENCES = Figure(
         ),
     ),
     shape=("d", "L"),
-    minutes={"quick": 0.5, "paper": 6.0},
+    minutes={"quick": 0.4, "paper": 6.0},
 )
