@@ -50,7 +50,7 @@ def draw(records: Records) -> Canvas:
     """Errors of both layers against alpha from both starts, and AMP."""
     canvas, axes = panels(1, 2, width=4.2, height=3.4, sharey=True)
     for ax, layer, title in zip(axes[0], ("first", "second"), ("layer 1", "layer 2 (last)"), strict=True):
-        for color, what, marker in ((COLORS[0], "uninformed", "o"), (COLORS[1], "informed", "s")):
+        for color, what, marker in ((COLORS[0], "uninformed", "o"), (COLORS[1], "informed", "+")):
             alpha, mean, sem = records.curve("alpha", layer, what=what)
             ax.errorbar(
                 alpha,
@@ -58,6 +58,8 @@ def draw(records: Records) -> Canvas:
                 yerr=np.nan_to_num(sem),
                 color=color,
                 marker=marker,
+                markersize=9,
+                markerfacecolor="none",
                 capsize=2,
                 label=f"state evolution, {what}",
             )
@@ -91,8 +93,8 @@ DEEP = Figure(
     scales={
         "quick": [
             Grid(
-                {"what": ["uninformed", "informed"], "alpha": [0.15, 0.3, 0.4], "samples": 512, "iterations": 30},
-                seeds=2,
+                {"what": ["uninformed", "informed"], "alpha": [0.15, 0.3, 0.4], "samples": 256, "iterations": 30},
+                seeds=4,
             ),
             Grid({"what": "amp", "d": 40, "alpha": [0.15, 0.3]}, seeds=2),
         ],
