@@ -86,6 +86,19 @@ def test_solvers_agree(data, solver):
     assert model.converged_
 
 
+@pytest.mark.parametrize("solver", ["primal", "dual", "streamed", "cg"])
+def test_an_accelerator_gives_the_same_predictions(data, solver, monkeypatch):
+    from attnlab.rfa.accelerator import Accelerator
+    from attnlab.rfa.learners import base
+
+    X, y = data
+    reference = RandomFeatureAttention(**SMALL, solver=solver, ridge=1e-4).fit(X, y).predict(X)
+    # the code of the GPU on JAX's CPU device
+    monkeypatch.setattr(base, "backend", lambda device, dtype: Accelerator.first("cpu"))
+    ours = RandomFeatureAttention(**SMALL, solver=solver, ridge=1e-4).fit(X, y).predict(X)
+    np.testing.assert_allclose(ours, reference, atol=1e-4 * np.abs(y).max())
+
+
 def test_single_precision_is_enough(data):
     X, y = data
     double = RandomFeatureAttention(n_heads=300, random_state=0, dtype="float64").fit(X, y).predict(X)
