@@ -3,7 +3,7 @@ Four systems, one lab
 =====================
 
 Each panel sets theory (lines) beside what an algorithm does with data (points): attention finds the deciding token,
-random heads learn at the predicted rate, message passing reaches the Bayes error, and a planted layer is recovered exactly.
+random heads learn at the predicted rate, message passing reaches the Bayes error, and a planted layer is recovered.
 """
 
 import matplotlib.pyplot as plt
