@@ -11,9 +11,11 @@ if TYPE_CHECKING:
 
 def log_values(ax: Axes, values: Sequence[float]) -> None:
     """A logarithmic x axis with a tick at each value."""
+    from matplotlib.ticker import NullLocator
+
     ax.set_xscale("log")
     ax.set_xticks(list(values), [_short(value) for value in values])
-    ax.minorticks_off()
+    ax.xaxis.set_minor_locator(NullLocator())
 
 
 def _short(value: float) -> str:
