@@ -83,28 +83,37 @@ def _word_states(states: np.ndarray, tokens: Any, places: np.ndarray) -> list[np
     return [mean[:, :, None], np.take_along_axis(states, chosen[:, None, :, None], axis=2)]
 
 
-def accuracy_of_linear_probe(train: np.ndarray, labels: np.ndarray, tests: dict[str, Any]) -> dict[str, float]:
-    """Accuracy of a logistic regression on raw states, on each of ``tests`` (name -> (states, labels))."""
+def accuracy_of_linear_probe(
+    train: np.ndarray, labels: np.ndarray, tests: dict[str, Any], *, standardised: bool = False
+) -> dict[str, float]:
+    """Accuracy of a logistic regression on each of ``tests`` (name -> (states, labels)).
+
+    On raw states with scikit-learn's default penalty, as in arXiv:2410.01537, or with the scaling and penalty of
+    :class:`LocationValueProbe`, for a fair comparison with it.
+    """
     from sklearn.linear_model import LogisticRegression
 
-    probe = LogisticRegression(max_iter=1000).fit(train, labels)
+    probe = _scaled_logistic() if standardised else LogisticRegression(max_iter=1000)
+    probe.fit(train, labels)
     return {name: float(probe.score(states, truth)) for name, (states, truth) in tests.items()}
+
+
+def _scaled_logistic() -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=2000))
 
 
 class LocationValueProbe:
     """Two directions in the states of one level: k says which adjective decides, v what it says."""
 
     def __init__(self, states: Float[np.ndarray, "n candidates width"], location: np.ndarray, labels: np.ndarray):
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
         n, candidates, width = states.shape
         is_informative = (np.arange(candidates) == location[:, None]).ravel()
-        options = {"C": 0.1, "max_iter": 2000}
-        self.location = make_pipeline(StandardScaler(), LogisticRegression(**options))
+        self.location, self.value = _scaled_logistic(), _scaled_logistic()
         self.location.fit(states.reshape(n * candidates, width), is_informative)
-        self.value = make_pipeline(StandardScaler(), LogisticRegression(**options))
         self.value.fit(states[np.arange(n), location], labels)
 
     def scores(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

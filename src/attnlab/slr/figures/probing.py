@@ -67,7 +67,7 @@ def _clauses(params: Params, seed: np.random.SeedSequence) -> list[dict[str, Any
             row[f"readout_{name}"] = probe.accuracy(state[:, 2:], part.labels)
         for index, pool in enumerate(("cls", "mean")):
             tests = {"test": (here[1][:, index], test.labels), "shifted": (here[2][:, index], shifted.labels)}
-            scores = probing.accuracy_of_linear_probe(here[0][:, index], train.labels, tests)
+            scores = probing.accuracy_of_linear_probe(here[0][:, index], train.labels, tests, standardised=True)
             row |= {f"{pool}_{name}": score for name, score in scores.items()}
         rows.append(row)
     return rows
