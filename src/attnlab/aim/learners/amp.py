@@ -25,6 +25,7 @@ import time
 import warnings
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -162,8 +163,8 @@ class AMP(IndexedPredictor):
             V = (1 - damping) * error + damping * V
             total, strength = messages.sweep(S, error, V, damping, self.law, self.precision)
             q_hat = 2 * alpha * (strength if k is None else k / (V + self.law.noise))
-            R = S + 2 / (q_hat * d) * total
-            diverged = not (np.isfinite(q_hat) and q_hat > 0 and bool(jnp.isfinite(R).all()))
+            R, finite = _observation(S, total, 2 / (q_hat * d) if q_hat > 0 else np.nan)
+            diverged = not bool(finite)
             if diverged:
                 break
             old, S = S, denoise(R, 1 / q_hat, self.rho, clip=self.clip)
@@ -191,13 +192,10 @@ class AMP(IndexedPredictor):
         return min(base + 0.1 * stalls, 0.8)
 
     def _record(self, S: Any, old: Any, error: float, noise: float, truth: Any, began: float) -> float:
-        d = len(S)
-        entry = {"change": ((S - old) ** 2).sum() / d, "self_overlap": (S**2).sum() / d}
-        if truth is not None:
-            entry |= {"mse": ((S - truth) ** 2).sum() / d, "overlap": (S * truth).sum() / d}
-        for name, value in (
-            entry | {"predicted_mse": error, "noise": noise, "seconds": time.perf_counter() - began}
-        ).items():
+        names = ("change", "self_overlap", "mse", "overlap")[: 2 if truth is None else 4]
+        entry = dict(zip(names, np.asarray(_distances(S, old, truth)).tolist(), strict=True))
+        entry |= {"predicted_mse": error, "noise": noise, "seconds": time.perf_counter() - began}
+        for name, value in entry.items():
             self.trace_.setdefault(name, []).append(float(value))
         return self.trace_["change"][-1]
 
@@ -259,3 +257,19 @@ class _Messages:
             )
             squares.append(square)
         return total, float(sum(float(s) for s in squares)) / self.n
+
+
+@jax.jit
+def _observation(S: Any, total: Any, scale: Any) -> tuple[Any, Any]:
+    """R = S + scale A^T g, and whether it is finite."""
+    R = S + scale * total
+    return R, jnp.isfinite(R).all()
+
+
+@jax.jit
+def _distances(S: Any, old: Any, truth: Any) -> Any:
+    """Change and self-overlap, then error and overlap where the truth is known; per dimension."""
+    pairs = [(S - old, S - old), (S, S)]
+    if truth is not None:
+        pairs += [(S - truth, S - truth), (S, truth)]
+    return jnp.stack([(a * b).sum() for a, b in pairs]) / len(S)

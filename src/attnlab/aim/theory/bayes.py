@@ -127,7 +127,7 @@ def ridders(f: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.nda
         # The function falls: the root lies right of every positive value.
         low, f_low = _pick(f_right > 0, (right, f_right), _pick(f_left > 0, (left, f_left), (low, f_low)))
         high, f_high = _pick(f_left <= 0, (left, f_left), _pick(f_right <= 0, (right, f_right), (high, f_high)))
-        if np.abs(x - previous).max() < 1e-13:
+        if np.abs(x - previous).max() < 1e-8:  # quadratic convergence: the next change would be below rounding
             break
     return np.asarray(x)
 
