@@ -105,14 +105,14 @@ def test_certificates_of_fitted_layers_are_true():
     task = mha.Task(d=5, k=3, n_heads=1, rho=3.0, noise_std=0.2)
     clean = mha.Task(d=5, k=3, n_heads=1, rho=3.0)
     misses = 0
-    for repeat in range(50):
+    for repeat in range(20):
         learner = mha.AttentionLearner(1, random_state=repeat, label_bound=20.0).fit(*task.sample(300, seed=repeat))
         # the expected squared error against noisy labels: the layer's own error plus the variance of the noise
         X = clean.tokens_of(2000, 10_000 + repeat)
         own = np.mean((learner.predict(X) - mha.attention(X, clean.Theta, clean.W)) ** 2)
         misses += learner.certificate_.loss_bound < own + 0.2**2
-    # 2.5 misses are allowed on average; the bound is far on the safe side
-    assert misses <= 5
+    # one miss is allowed on average; the bound is far on the safe side
+    assert misses <= 2
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ COVERAGE = Figure(
     run=run,
     draw=draw,
     shape=("n",),
-    minutes={"quick": 0.2, "paper": 2.0},
+    minutes={"quick": 0.1, "paper": 2.0},
     claims=(
         Claim(
             id="mha.certificate.loss",
@@ -98,8 +98,8 @@ COVERAGE = Figure(
             says="the tail statement is true about 95 % of the time",
             source="derived here: (1 - p)^n <= delta",
             value=lambda r: proportion(r.column("tail_covered")),
-            holds=at_least(0.92),
-            because="it is tight, so the share is 0.95 up to the interval of 800 statements",
+            holds=at_least(0.91),
+            because="tight at 0.95, less the half-width of 800 statements and the noise of judging by 20000 examples",
         ),
         Claim(
             id="mha.certificate.width",

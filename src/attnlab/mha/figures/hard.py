@@ -118,7 +118,7 @@ HARD = Figure(
     draw=draw,
     shared=("learner", "n", "starts", "iterations", "width"),
     shape=("d", "size", "learner"),
-    minutes={"quick": 0.8, "paper": 240.0},
+    minutes={"quick": 0.5, "paper": 240.0},
     claims=(
         Claim(
             id="mha.hard.small",

@@ -94,7 +94,7 @@ HULL = Figure(
     draw=draw,
     shared=("n",),
     shape=("n",),
-    minutes={"quick": 0.4, "paper": 5.0},
+    minutes={"quick": 0.2, "paper": 5.0},
     claims=(
         Claim(
             id="mha.hull.span",

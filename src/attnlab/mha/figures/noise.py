@@ -84,7 +84,7 @@ NOISE = Figure(
     run=run,
     draw=draw,
     shape=("n",),
-    minutes={"quick": 0.5, "paper": 10.0},
+    minutes={"quick": 0.3, "paper": 10.0},
     claims=(
         Claim(
             id="mha.noise.rate",

@@ -94,7 +94,7 @@ QUERIES = Figure(
     run=run,
     draw=draw,
     shape=("d", "method"),
-    minutes={"quick": 0.2, "paper": 2.0},
+    minutes={"quick": 0.1, "paper": 2.0},
     claims=(
         Claim(
             id="mha.queries.exact",

@@ -93,7 +93,7 @@ REACH = Figure(
     draw=draw,
     shared=("n",),
     shape=("k", "d", "n"),
-    minutes={"quick": 0.8, "paper": 60.0},
+    minutes={"quick": 0.4, "paper": 60.0},
     claims=(
         _claim(2, 3, 8, 2.0, 0.25),
         _claim(2, 4, 8, 2.0, 0.25),

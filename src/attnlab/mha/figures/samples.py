@@ -85,7 +85,7 @@ SAMPLES = Figure(
     draw=draw,
     shared=("learner",),
     shape=("n",),
-    minutes={"quick": 0.6, "paper": 20.0},
+    minutes={"quick": 0.2, "paper": 20.0},
     claims=(
         Claim(
             id="mha.samples.enough",

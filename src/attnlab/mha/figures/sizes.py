@@ -70,7 +70,7 @@ SIZES = Figure(
     run=run,
     draw=draw,
     shape=("n_heads", "d", "k"),
-    minutes={"quick": 0.5, "paper": 30.0},
+    minutes={"quick": 0.2, "paper": 30.0},
     claims=(
         Claim(
             id="mha.sizes.exact",

@@ -19,7 +19,8 @@ def log_values(ax: Axes, values: Sequence[float]) -> None:
 
 
 def _short(value: float) -> str:
-    """
+    """A number with k for thousands.
+
     >>> _short(300), _short(4000), _short(100000)
     ('300', '4k', '100k')
     """

@@ -153,11 +153,13 @@ def _low_rank(ask: _Counted, W: np.ndarray, rank: int, rng: np.random.Generator)
     values = _bilinear(ask, W, u, v)
     moment = np.einsum("np,n,nq->pq", u, values, v)
     right = np.linalg.svd(moment)[2][:rank]
+    theta = np.zeros((d, d))
     for _ in range(_SWEEPS):
-        left = _half_step(u, v @ right.T, values, d, rank)
-        left = np.linalg.qr(left)[0]
+        left = np.linalg.qr(_half_step(u, v @ right.T, values, d, rank))[0]
         right = _half_step(v, u @ left, values, d, rank).T
-    theta: np.ndarray = left @ right
+        before, theta = theta, left @ right
+        if np.linalg.norm(theta - before) <= 1e-14 * np.linalg.norm(theta):
+            break
     return theta
 
 
