@@ -103,7 +103,7 @@ HARD = Figure(
     scales={
         "quick": [
             *_grids([(8, 1), (8, 2)], [_RACE, _LBFGS, _ADAM], 3),
-            *_grids([(12, 5)], [{**_RACE, "starts": 1}, _LBFGS, _ADAM], 3),
+            *_grids([(12, 5)], [{**_RACE, "n": 400, "starts": 1}, _LBFGS, _ADAM], 3),
         ],
         "paper": [
             *_grids(
