@@ -58,15 +58,15 @@ def draw(records: Records) -> Canvas:
     """Held-out error of each learner against the parity's size."""
     from attnlab.common.drawing import COLORS, MARKERS, panels
 
-    canvas, axes = panels(1, 1, width=6.4, height=3.8)
+    canvas, axes = panels(1, 1, width=6.4, height=5.0)
     ax = axes[0, 0]
     settings = sorted({(r["size"], r["d"]) for r in records})
     budgets = sorted({(r["learner"], r["n"], r["starts"], r["iterations"], r["width"]) for r in records})
     for i, (learner, n, starts, iterations, width) in enumerate(budgets):
         chosen = records.where(learner=learner, n=n, starts=starts, iterations=iterations, width=width)
         text = f"{LABELS[learner]}, n = {n}"
-        if learner not in ("race", "sculpting"):
-            text += f", {starts} × {iterations}, {width}m heads"
+        if learner != "sculpting":
+            text += f", {starts} start{'s' * (starts > 1)} × {iterations}, {width}m heads"
         place = [settings.index((r["size"], r["d"])) + 0.12 * (i - (len(budgets) - 1) / 2) for r in chosen]
         errors = np.maximum(chosen.column("nmse"), 1e-20)
         ax.plot(place, errors, MARKERS[i], color=COLORS[i], label=text, alpha=0.8)
@@ -74,7 +74,7 @@ def draw(records: Records) -> Canvas:
     ax.plot(range(len(settings)), trivial, "k--", lw=1, label="best predictor without the secret")
     ax.set(yscale="log", ylabel="held-out error (NMSE)", xlabel="parity of s bits in width d")
     ax.set_xticks(range(len(settings)), [f"s = {s}, d = {d}\n{comb(d - 1, s)} secrets" for s, d in settings])
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    canvas.legend(loc="outside lower center", ncols=1)
     return canvas
 
 
