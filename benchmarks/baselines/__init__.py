@@ -1,0 +1,1 @@
+"""The obvious alternatives: the best simple code a competent user would write."""
