@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from attnlab.lab.runner import Result, Shard
     from attnlab.lab.store import Store
 
-console = Console()
+# A log has no width of its own: 80 columns would break every sentence of the verdicts.
+console = Console() if sys.stdout.isatty() else Console(width=160)
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,10 @@ def show(results: list[Result]) -> None:
     """The table of verdicts, and the cells that failed."""
     from attnlab.lab.page import interval
 
-    table = Table("claim", "verdict", "value [95 %]", "holds if", "sentence", title="verdicts", title_justify="left")
+    table = Table(title="verdicts", title_justify="left")
+    table.add_column("claim", no_wrap=True)
+    for heading in ("verdict", "value [95 %]", "holds if", "sentence"):
+        table.add_column(heading)
     colors = {"holds": "green", "fails": "red", "undecided": "yellow"}
     for verdict in (verdict for result in results for verdict in result.verdicts):
         status = f"[{colors[verdict.status]}]{verdict.status}"

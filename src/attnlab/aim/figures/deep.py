@@ -94,7 +94,7 @@ DEEP = Figure(
         "quick": [
             Grid(
                 {"what": ["uninformed", "informed"], "alpha": [0.15, 0.3, 0.4], "samples": 256, "iterations": 30},
-                seeds=4,
+                seeds=10,
             ),
             Grid({"what": "amp", "d": 40, "alpha": [0.15, 0.3]}, seeds=2),
         ],

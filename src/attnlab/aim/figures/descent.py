@@ -158,7 +158,7 @@ DESCENT = Figure(
             Grid(
                 {"learner": "gd", "d": 50, "tokens": 3, "rho": 0.5, "scaled": 0.4, "inits": 16, "steps": 1000}, seeds=4
             ),
-            Grid({"learner": "amp", "d": 60, "tokens": [2, 3, 4], "rho": 0.5, "scaled": [0.3, 0.5]}, seeds=8),
+            Grid({"learner": "amp", "d": 60, "tokens": [2, 3, 4], "rho": 0.5, "scaled": [0.3, 0.5]}, seeds=32),
         ],
         "paper": [
             Grid(
