@@ -108,3 +108,11 @@ def test_the_jackknife_of_a_ratio_agrees_with_the_delta_method(seed):
 )
 def test_a_single_replicate_has_no_noise_estimate(rows):
     assert jackknife(lambda r: r.mean("x"), Records.of(rows)) == Estimate(1.5, 1.5, 1.5, 1)
+
+
+def test_replicates_that_do_not_matter_add_no_freedom(seed):
+    noise = np.random.default_rng(seed).standard_normal(4)
+    few = [{"part": "a", "x": float(x), "seed": i} for i, x in enumerate(noise)]
+    many = [{"part": "b", "x": 0.0, "seed": i} for i in range(30)]
+    value = lambda r: r.mean("x", part="a")  # noqa: E731
+    assert jackknife(value, Records.of(few + many)) == pytest.approx(jackknife(value, Records.of(few)))

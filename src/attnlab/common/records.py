@@ -103,16 +103,21 @@ def jackknife(value: Callable[[Records], float], records: Records) -> Estimate:
 
     .. math:: \mathrm{se}^2 = \tfrac{K-1}{K} \sum_k (v_{(k)} - \bar v)^2, \qquad v \pm t_{K-1} \,\mathrm{se}
 
-    With a single replicate nothing can be said about the noise: the interval is the value itself, ``runs`` is 1.
+    K counts the replicates up to the last one on which the value depends: another part of the figure may have more.
+    With a single one nothing can be said about the noise: the interval is the value itself, ``runs`` is 1.
 
     Source: B. Efron and C. Stein, Ann. Statist. 9 (1981) 586.
     """
     full = float(value(records))
     seeds = sorted({row["seed"] for row in records.rows if "seed" in row})
     if len(seeds) < 2:
-        return Estimate(full, full, full, max(len(seeds), 1))
-    k = len(seeds)
+        return Estimate(full, full, full, 1)
     left_out = np.array([value(records.without_seed(seed)) for seed in seeds])
+    felt = np.flatnonzero(left_out != full)
+    k = felt[-1] + 1 if len(felt) else len(seeds)
+    if k < 2:
+        return Estimate(full, full, full, 1)
+    left_out = left_out[:k]
     error = np.sqrt((k - 1) / k * np.sum((left_out - left_out.mean()) ** 2))
     half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, k - 1) * error)
-    return Estimate(full, full - half, full + half, k)
+    return Estimate(full, full - half, full + half, int(k))
