@@ -76,17 +76,21 @@ def as_dict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def number(value: float) -> str:
+def number(x: float) -> str:
     """Four significant digits, with a real minus sign."""
-    return f"{value:.4g}".replace("-", "−")
+    return f"{x:.4g}".replace("-", "−")
+
+
+def value(verdict: Verdict) -> str:
+    """The deciding number, or a dash."""
+    return "–" if verdict.estimate is None else number(verdict.estimate.value)
 
 
 def interval(verdict: Verdict) -> str:
-    """Value and 95 % interval, or a dash."""
-    if verdict.estimate is None:
-        return "–"
-    value, low, high, runs = verdict.estimate
-    return number(value) if runs < 2 else f"{number(value)} [{number(low)}, {number(high)}]"
+    """The number and its 95 % interval on one line."""
+    if verdict.estimate is None or verdict.estimate.runs < 2:
+        return value(verdict)
+    return f"{value(verdict)} [{number(verdict.estimate.low)}, {number(verdict.estimate.high)}]"
 
 
 def _page(result: Result, out: Path) -> Page:
@@ -131,7 +135,8 @@ def _render(pages: Sequence[Page], verdicts: Sequence[Verdict]) -> str:
     return environment.from_string(template).render(
         pages=pages,
         verdicts=verdicts,
-        interval=interval,
+        value=value,
+        number=number,
         tally=Counter(v.status for v in verdicts),
         surprises=[v for v in verdicts if not v.as_recorded],
         failed=sum(len(page.result.failed) for page in pages),
