@@ -6,7 +6,6 @@ until the coefficients come back.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,17 +17,10 @@ from scipy.linalg import blas
 
 from attnlab.common.validation import one_of
 from attnlab.rfa.features import FeatureMap
+from attnlab.rfa.threads import thread_count
 
-TILE = 32
+TILE = 128
 DEVICES = ("cpu", "gpu")
-
-
-def thread_count() -> int:
-    """Threads that BLAS would use: what the environment allows, otherwise the cores of this process."""
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        if os.environ.get(name, "").isdigit():
-            return max(int(os.environ[name]), 1)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @runtime_checkable

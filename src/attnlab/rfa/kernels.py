@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ from attnlab.rfa.bias import mean_matrix
 from attnlab.rfa.features import homogenise
 from attnlab.rfa.series import relu_covariance
 from attnlab.rfa.sets import Padded, pad
+from attnlab.rfa.threads import thread_count
 
 KINDS = ("rfa", "brfa", "exp", "identity", "square", "erf", "mlp", "patch")
 NODES = 12
@@ -231,8 +233,7 @@ def kernel(
     sides = [_side(b, W0, positive("tau", tau), kind, dtype) for b in (batch, other)]
     if pair == "centred":
         sides = [side._replace(weight=side.weight * side.deviation) for side in sides]
-    with jax.enable_x64(dtype == "float64"):
-        return _assemble(sides[0], sides[1], X2 is None, pair, nodes, kind == "patch")
+    return _assemble(sides[0], sides[1], X2 is None, pair, nodes, kind == "patch")
 
 
 def _assemble(left: Side, right: Side, symmetric: bool, pair: str, nodes: int, pooled: bool) -> np.ndarray:
@@ -243,14 +244,19 @@ def _assemble(left: Side, right: Side, symmetric: bool, pair: str, nodes: int, p
     lefts = [_padded_tile(left, s, tile) for s in starts]
     rights = lefts if symmetric else [_padded_tile(right, s, tile) for s in columns]
     K = np.empty((n, m), dtype=left.query.dtype)
-    for a, rows in zip(starts, lefts, strict=True):
-        for b, cols in zip(columns, rights, strict=True):
-            if symmetric and b > a:
-                continue
-            part = np.asarray(_tile(rows, cols, pair, nodes, pooled))[: n - a, : m - b]
-            if symmetric and a == b:
-                part = np.tril(part) + np.tril(part, -1).T
-            K[a : a + tile, b : b + tile] = part
-            if symmetric and b < a:
-                K[b : b + tile, a : a + tile] = part.T
+
+    def compute(where: tuple[int, int]) -> np.ndarray:
+        # The precision of JAX is a setting of each thread.
+        with jax.enable_x64(K.dtype == np.float64):
+            i, j = where
+            return np.asarray(_tile(lefts[i], rights[j], pair, nodes, pooled))
+
+    wanted = [(i, j) for i in range(len(lefts)) for j in range(len(rights)) if not symmetric or j <= i]
+    with ThreadPoolExecutor(thread_count()) as pool:
+        for (i, j), part in zip(wanted, pool.map(compute, wanted), strict=True):
+            rows, cols = slice(i * tile, (i + 1) * tile), slice(j * tile, (j + 1) * tile)
+            part = part[: n - i * tile, : m - j * tile]
+            K[rows, cols] = np.tril(part) + np.tril(part, -1).T if symmetric and i == j else part
+            if symmetric and j < i:
+                K[cols, rows] = part.T
     return K
