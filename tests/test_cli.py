@@ -71,6 +71,8 @@ def test_store_commands(reproduced, tmp_path):
         (["reproduce", "slr", "--scale", "papr"], "scale must be one of 'quick', 'paper'"),
         (["reproduce", "slr.manifold", "--shard", "5/4"], "shard must be i/n"),
         (["reproduce", "slr.manifold", "--workers", "2", "--scheduler", "tcp://127.0.0.1:1"], "only one of"),
+        (["reproduce", "slr.manifold", "--scheduler", "tls://127.0.0.1:1"], "goes with a tls:// scheduler"),
+        (["reproduce", "slr.manifold", "--scheduler", "tls://127.0.0.1:1", "--tls", "a,b,c"], "not there: a"),
         (["run", "slr.manifold", "--set", "dd=3"], "did you mean 'd'"),
         (["run", "slr.manifold", "--set", "d"], "--set takes name=value"),
         (["run", "slr.manifold", "--set", "seeds=5000", "--max-cells", "10"], "add --yes"),

@@ -50,3 +50,17 @@ def test_fail_fast_stops_at_the_first_failed_cell(tmp_path):
 
 def _raise(params, seed):
     return {"error": 1 / 0}
+
+
+def test_compiled_code_is_dropped_when_a_worker_grows_too_large(monkeypatch):
+    import jax
+
+    from attnlab.lab import outcome
+
+    dropped = []
+    monkeypatch.setattr(jax, "clear_caches", lambda: dropped.append(True))
+    outcome.compute(FIGURE.cells("quick")[0])
+    assert not dropped
+    monkeypatch.setattr(outcome, "COMPILED_CODE_LIMIT", 0)
+    outcome.compute(FIGURE.cells("quick")[0])
+    assert dropped

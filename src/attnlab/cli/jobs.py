@@ -126,9 +126,19 @@ def choose_engine(workers: int, scheduler: str, tls: str, slurm: Path | None, dr
             raise typer.Exit
         return DaskEngine(jobs)
     if scheduler:
-        files = dict(zip(("ca", "cert", "key"), tls.split(","), strict=True)) if tls else {}
-        return DaskEngine(RunningCluster(scheduler, files))
+        return DaskEngine(RunningCluster(scheduler, parse_tls(scheduler, tls)))
     return DaskEngine(LocalWorkers(workers)) if workers else SerialEngine()
+
+
+def parse_tls(scheduler: str, text: str) -> dict[str, str]:
+    """The files ``ca,cert,key`` of a scheduler that speaks TLS; none for another."""
+    files = text.split(",") if text else []
+    if scheduler.startswith("tls://") != bool(files) or len(files) not in (0, 3):
+        raise ValueError("--tls ca.pem,cert.pem,key.pem goes with a tls:// scheduler, and only with one")
+    for file in files:
+        if not Path(file).is_file():
+            raise ValueError(f"--tls names a file that is not there: {file}")
+    return dict(zip(("ca", "cert", "key"), files, strict=False))
 
 
 def parse_shard(text: str) -> Shard | None:
