@@ -88,7 +88,7 @@ def reproduce(
         one_of("scale", scale, ["quick", "paper"])
         figures = registry.select(names or [])
         engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
-        job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run)
+        job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run, recorded=True)
     results = execute(figures, scale, job)
     raise typer.Exit(exit_code(results, recorded=True))
 
@@ -129,7 +129,7 @@ def run(
         if size > max_cells and not yes:
             raise ValueError(f"the grid has {size} cells, more than --max-cells={max_cells}; add --yes to run it")
         engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
-        job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run)
+        job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run, recorded=False)
     results = execute([figure], scale, job)
     raise typer.Exit(exit_code(results, recorded=False))
 
@@ -152,7 +152,7 @@ def report(
     with Store(store) as opened:
         results = [collect(figure, scale, opened) for figure in figures]
     results = [result for result in results if result.cells]
-    show(results)
+    show(results, recorded=True)
     console.print(f"report: {write(results, out)}")
 
 

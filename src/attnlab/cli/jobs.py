@@ -24,7 +24,7 @@ console = Console() if sys.stdout.isatty() else Console(width=160)
 
 @dataclass(frozen=True)
 class Job:
-    """How figures are to be computed, and where results go."""
+    """How figures are to be computed, where results go, and whether the verdicts on record apply to them."""
 
     engine: Engine
     store: Path
@@ -34,6 +34,7 @@ class Job:
     retry_failed: bool
     quiet: bool
     dry_run: bool
+    recorded: bool
 
 
 def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
@@ -54,7 +55,7 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
             return []
         results = [collect(figure, scale, store) for figure in runnable]
     page = write(results, job.out)
-    show(results)
+    show(results, recorded=job.recorded)
     console.print(f"report: {page}", soft_wrap=True)
     return results
 
@@ -85,7 +86,7 @@ def _skip(figure: Figure, extra: str) -> bool:
     return False
 
 
-def show(results: list[Result]) -> None:
+def show(results: list[Result], *, recorded: bool) -> None:
     """The table of verdicts, and the cells that failed."""
     from attnlab.lab.page import interval
 
@@ -96,7 +97,7 @@ def show(results: list[Result]) -> None:
     colors = {"holds": "green", "fails": "red", "undecided": "yellow"}
     for verdict in (verdict for result in results for verdict in result.verdicts):
         status = f"[{colors[verdict.status]}]{verdict.status}"
-        if not verdict.as_recorded:
+        if recorded and not verdict.as_recorded:
             status += f"[/] (recorded: {verdict.expected})"
         table.add_row(verdict.claim.id, status, interval(verdict), str(verdict.claim.holds), verdict.claim.says)
     if table.row_count:
