@@ -23,7 +23,7 @@ class Threshold:
 
     def contains(self, value: float) -> bool:
         """Whether the claim holds at this value."""
-        return self.low <= value <= self.high
+        return bool(self.low <= value <= self.high)
 
     def distance(self, value: float) -> float:
         """How far the value is from changing sides."""
