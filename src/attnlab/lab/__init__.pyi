@@ -4,6 +4,7 @@ from .engine import RunningCluster as RunningCluster
 from .engine import SerialEngine as SerialEngine
 from .engine import SlurmJobs as SlurmJobs
 from .page import report as report
+from .registry import add as add
 from .registry import figures as figures
 from .registry import learners as learners
 from .registry import tasks as tasks

@@ -10,10 +10,24 @@ from types import ModuleType
 from typing import Any
 
 from attnlab.common.figure import Figure
+from attnlab.common.reference import Reference
 from attnlab.common.validation import one_of
 
 # A fifth system is one folder with the same rooms and one name here.
 SYSTEMS = ("slr", "rfa", "aim", "mha")
+
+_own: dict[str, type] = {}
+
+
+def add(item: type) -> type:
+    """Make a task or learner of your own known to sweeps, the arena and the planner, as ``own.Name``.
+
+    A task is a frozen dataclass with ``sample(n, seed)``, a learner a scikit-learn estimator. Usable as a decorator.
+    """
+    if not (_is_task(item) or _is_learner(item)):
+        raise TypeError(f"a task is a dataclass with sample(n, seed), a learner a scikit-learn estimator; got {item!r}")
+    _own[f"own.{item.__name__}"] = item
+    return item
 
 
 def system(name: str) -> ModuleType:
@@ -42,15 +56,19 @@ def select(names: Iterable[str]) -> list[Figure]:
 
 
 def tasks() -> dict[str, type]:
-    """Public dataclasses that can ``sample``."""
-    return _public(lambda item: inspect.isclass(item) and dataclasses.is_dataclass(item) and hasattr(item, "sample"))
+    """Public dataclasses that can ``sample``, and your own."""
+    return _public(_is_task)
 
 
 def learners() -> dict[str, type]:
-    """Public scikit-learn estimators."""
-    from sklearn.base import BaseEstimator
+    """Public scikit-learn estimators, and your own."""
+    return _public(_is_learner)
 
-    return _public(lambda item: inspect.isclass(item) and issubclass(item, BaseEstimator))
+
+def references() -> list[Reference]:
+    """What theory says of the test errors, over all systems."""
+    rooms = [importlib.import_module(f"{system(name).__name__}.references") for name in SYSTEMS]
+    return [reference for room in rooms for reference in room.REFERENCES]
 
 
 def theory() -> dict[str, Callable[..., Any]]:
@@ -70,7 +88,18 @@ def summary(item: object) -> str:
     return (inspect.getdoc(item) or "").split("\n")[0]
 
 
+def _is_task(item: object) -> bool:
+    return inspect.isclass(item) and dataclasses.is_dataclass(item) and hasattr(item, "sample")
+
+
+def _is_learner(item: object) -> bool:
+    from sklearn.base import BaseEstimator
+
+    return inspect.isclass(item) and issubclass(item, BaseEstimator)
+
+
 def _public(wanted: Callable[[Any], bool]) -> dict[str, type]:
-    """The public names of all systems that satisfy a condition."""
+    """The public names of all systems that satisfy a condition, and the user's own."""
     packages = {name: system(name) for name in SYSTEMS}
-    return {f"{s}.{k}": getattr(p, k) for s, p in packages.items() for k in p.__all__ if wanted(getattr(p, k))}
+    ours = {f"{s}.{k}": getattr(p, k) for s, p in packages.items() for k in p.__all__ if wanted(getattr(p, k))}
+    return ours | {name: item for name, item in _own.items() if wanted(item)}

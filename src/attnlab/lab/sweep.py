@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import tomllib
@@ -10,16 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from attnlab.common.drawing import COLORS, panels, points
-from attnlab.common.figure import Figure, Grid, Params, Record
+from attnlab.common.figure import Figure, Grid
 from attnlab.common.records import Records
-from attnlab.common.seeds import spawn
-from attnlab.common.validation import one_of
 from attnlab.lab import registry
 from attnlab.lab.errors import UsageError
+from attnlab.lab.trial import Trial
 
 Scalar = int | float | str | bool
 Knob = Scalar | list[Scalar]
@@ -83,10 +80,9 @@ def read(path: str | Path) -> tuple[Figure, str]:
 
 def sweep_figure(request: SweepRequest) -> Figure:
     """The figure that runs a sweep; the first cell of each learner is built to check names and ranges."""
-    one_of("task", request.task.name, registry.tasks())
+    trial = Trial.of([request.task.name], [learner.name for learner in request.learner])
     grids = []
     for learner in request.learner:
-        one_of("learner", learner.name, registry.learners())
         params = {
             "task": request.task.name,
             **{f"task.{key}": value for key, value in request.task.params().items()},
@@ -103,45 +99,15 @@ def sweep_figure(request: SweepRequest) -> Figure:
         paper="a sweep of your own",
         shows=f"Test error relative to the null predictor over {', '.join(sorted(axes)) or 'one setting'}.",
         scales={"quick": grids},
-        run=run_cell,
+        run=trial,
         draw=functools.partial(draw, axes=sorted(axes)),
         # learners are compared on the same data
         shared=sorted({name for grid in grids for name in grid.params if name.split(".")[0] == "learner"}),
         shape=["learner", "n_train"],
     )
     for cell in figure.cells("quick"):
-        _build(cell.params, 0)
+        trial.build(cell.params, 0)
     return figure
-
-
-def _build(params: Params, seed: int) -> tuple[Any, Any]:
-    """The task and the learner of a cell; unknown parameters are refused by name."""
-    task_type = registry.tasks()[params["task"]]
-    fields = [field.name for field in dataclasses.fields(task_type)]
-    learner = registry.learners()[params["learner"]]()
-    given = {key.removeprefix("task."): value for key, value in params.items() if key.startswith("task.")}
-    for name in given:
-        one_of(f"parameter of {params['task']}", name, fields)
-    if "seed" in fields:
-        given.setdefault("seed", seed)
-    options = {key.removeprefix("learner."): value for key, value in params.items() if key.startswith("learner.")}
-    for name in options:
-        one_of(f"parameter of {params['learner']}", name, learner.get_params())
-    if "random_state" in learner.get_params():
-        options.setdefault("random_state", seed)
-    return task_type(**given), learner.set_params(**options)
-
-
-def run_cell(params: Params, seed: np.random.SeedSequence) -> Record:
-    """Sample, fit, test."""
-    planted, train, test = spawn(seed, 3)
-    task, learner = _build(params, int(planted.generate_state(1)[0]))
-    X, y = task.sample(params["n_train"], train)
-    learner.fit(X, y)
-    X_test, y_test = task.sample(params["n_test"], test)
-    error = float(np.mean((learner.predict(X_test) - y_test) ** 2))
-    null = float(np.mean((y_test - y.mean(axis=0)) ** 2))
-    return {"mse": error, "relative_error": error / null}
 
 
 def draw(records: Records, axes: Sequence[str]) -> Any:

@@ -1,0 +1,34 @@
+"""A reference is what theory says of the test error on a task, beside which a learner's measured error is put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Standing = Literal["exact", "asymptotic", "bound", "heuristic"]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The expected squared test error, per entry of ``y``, of one learner or of all.
+
+    Parameters
+    ----------
+    name : a word for legends and columns, such as ``null``, ``Bayes`` or ``theory``.
+    task : the task it speaks about.
+    standing : what the value is; the theory function behind it says the same.
+    error : ``(task, learner, n) -> error`` after n examples. ``learner`` is the estimator with its parameters, or None
+        where the reference holds for every learner. None is returned where the theory does not reach.
+    learner : the estimator it predicts; None for what holds whatever is fitted (null, Bayes).
+    """
+
+    name: str
+    task: type
+    standing: Standing
+    error: Callable[[Any, Any, int], float | None]
+    learner: type | None = None
+
+    def speaks_of(self, task: Any, learner: Any) -> bool:
+        """Whether it is about this task, and about this learner or about all."""
+        return type(task) is self.task and (self.learner is None or type(learner) is self.learner)

@@ -1,0 +1,5 @@
+"""What theory says of the test errors on this system's tasks."""
+
+from attnlab.common.reference import Reference
+
+REFERENCES: tuple[Reference, ...] = ()
