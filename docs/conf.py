@@ -1,5 +1,7 @@
 """Sphinx configuration; warnings are errors (see the Makefile)."""
 
+import re
+
 import attnlab
 
 project = "attnlab"
@@ -31,3 +33,37 @@ sphinx_gallery_conf = {
     "plot_gallery": "True",
 }
 suppress_warnings = ["config.cache"]
+
+
+def skip_request(app, what, name, obj, skip, options):
+    """scikit-learn generates set_fit_request and its kin on every estimator; they are not ours to document."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
+def describe(app, what, name, obj, options, lines):
+    """What follows a parameter's colon is a sentence here, not a type: put it on its own line for napoleon."""
+    lines[:] = [
+        part for line in lines for part in (re.sub(r"^(\w+_?(?:, \w+_?)*) : (.+)$", r"\1\n    \2", line).split("\n"))
+    ]
+
+
+def escape(app, what, name, obj, options, lines):
+    """Docstrings write norms with bars and fitted attributes with a final underscore: no markup is meant."""
+    math = -1
+    for i, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if line.strip() and indent <= math:
+            math = -1
+        if line.lstrip().startswith((".. math::", ">>>")):
+            math = indent
+        elif math < 0 and not line.lstrip().startswith(".. "):
+            spans = re.split(r"(``.*?``|:\w+:`.*?`|`.*?`)", line)
+            spans[::2] = [re.sub(r"(?<=\w)_(?!\w)", r"\_", span.replace("|", r"\|")) for span in spans[::2]]
+            lines[i] = "".join(spans)
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_request)
+    # before and after napoleon, whose priority is 500
+    app.connect("autodoc-process-docstring", describe, priority=400)
+    app.connect("autodoc-process-docstring", escape, priority=600)

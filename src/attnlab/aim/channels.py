@@ -146,7 +146,7 @@ class Hardmax(Channel):
     Two tokens, s_i the signs of D_1 = h_11 - h_12 and D_2 = h_22 - h_12, k_i = s_i D_i / sqrt(3V), r = s_1 s_2 / 3:
 
     .. math:: Z = \Phi_2(k_1, k_2; r), \qquad \partial_{k_1}\Phi_2 = \varphi(k_1)\,\Phi\big((k_2 - r
-    k_1)/\sqrt{1-r^2}\big).
+       k_1)/\sqrt{1-r^2}\big).
 
     More tokens: Gaussian orthant integration (:mod:`attnlab.aim.orthant`). ``legacy`` puts the bivariate density
     :math:`\varphi_2(k_1, k_2; r)` in the place of the derivative, which reproduces the public curves of 2506.01582.

@@ -12,8 +12,10 @@ F           Bayes error of denoising, per dimension
 theta       1 / sqrt(rho)
 ==========  =======================================================================================
 
-With m = 1/g the transform solves the monic cubic
+With m = 1/g the transform solves the monic cubic ::
+
     m^3 - (x + theta - sqrt(rho)) m^2 + (Delta + theta x) m - theta Delta = 0,
+
 which is x = sqrt(rho) m / (m - theta) + Delta / m + m (free convolution of Marchenko-Pastur and the semicircle).
 """
 

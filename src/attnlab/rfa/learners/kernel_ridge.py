@@ -19,6 +19,9 @@ from attnlab.rfa.solvers.erm import LOSSES
 class AttentionKernelRidge(KernelMachine):
     r"""Infinitely many heads: :math:`f(x) = \sum_j \alpha_j K(x, x_j)` with :math:`(K + n\lambda I)\alpha = y`.
 
+    X is ``(n, N + 1, d)`` or a list of examples ``(N_i + 1, d)`` with different numbers of keys; tokens need not have
+    unit length.
+
     Parameters
     ----------
     kernel : ``rfa``, ``brfa``, ``exp``, ``identity``, ``square``, ``erf``, ``mlp``, ``patch``, see
@@ -28,9 +31,6 @@ class AttentionKernelRidge(KernelMachine):
     loss, norm_bound : as in :class:`RandomFeatureAttention`.
     dtype : of the kernel; the solve is in float64.
     n_tokens : tokens of the flat form.
-
-    X is ``(n, N + 1, d)`` or a list of examples ``(N_i + 1, d)`` with different numbers of keys; tokens need not have
-    unit length.
 
     Attributes
     ----------
