@@ -124,6 +124,8 @@ def rows_of(X: np.ndarray, y: np.ndarray) -> Rows:
 def distinct_rows(tokens: int, d: int) -> int:
     """How many different rows the cube has: a query among a multiset of ``tokens`` keys that contains it.
 
+    Source: derived here.  Status: exact.
+
     >>> distinct_rows(tokens=2, d=1)
     4
     """

@@ -47,7 +47,8 @@ def deep_strength(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""E[g g^T] over the two layers, (2, 2), and the standard errors of its entries.
 
-    Source: derived here.  Status: Monte Carlo over (omega, y), quadrature for g.
+    Source: derived here.  Status: exact up to Monte Carlo over (omega, y) and the quadrature
+    for g.
     """
     rho, V = check_rho(rho), np.array([positive("V1", V1), positive("V2", V2)])
     normals = generator(seed).standard_normal((integer("samples", samples, low=2), 2, 2, 3))

@@ -138,8 +138,9 @@ def large_alpha_mmse(alpha: ArrayLike, rho: float) -> np.ndarray | float:
 
 
 def scaled_alpha(alpha: ArrayLike, tokens: int, channel: str | Channel = "softmax") -> np.ndarray | float:
-    r"""2 k alpha = alpha (T^2 + T - 2) for softmax, the one variable on which all numbers of tokens agree.  Status:
-    exact.
+    r"""2 k alpha = alpha (T^2 + T - 2) for softmax, the one variable on which all numbers of tokens agree.
+
+    Source: arXiv:2506.01582.  Status: exact.
     """
     law = as_channel(channel)
     k = law.informative(check_tokens_for(law, tokens))

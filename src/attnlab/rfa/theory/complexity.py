@@ -184,7 +184,7 @@ def complexity_sampled(K: np.ndarray, y: np.ndarray, ridge: float) -> float:
 
     .. math:: y^T (K+n\lambda I)^{-1} K (K+n\lambda I)^{-1} y
 
-    Source: standard.  Status: lower estimate of B that grows to it as n grows and the ridge falls.
+    Source: standard.  Status: bound from below that grows to B as n grows and the ridge falls.
     """
     alpha = np.linalg.solve(K + len(y) * ridge * np.eye(len(y)), y)
     return float(alpha @ K @ alpha)

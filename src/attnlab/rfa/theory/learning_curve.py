@@ -82,7 +82,7 @@ def effective_ridge(bulk: Spectrum, n: float, ridge: float) -> Solution[float]:
 
     .. math:: \sum_i \frac{\lambda_i}{\lambda_i+\kappa} + \frac{n\lambda + \mathrm{tail}}{\kappa} = n
 
-    Status: exact solution of the fixed-point equation.
+    Source: arXiv:2006.13198.  Status: exact solution of the fixed-point equation.
     """
     constant = n * ridge + bulk.tail
 

@@ -116,7 +116,10 @@ def _series_power(series: np.ndarray, power: int) -> np.ndarray:
 
 
 def mode_eigenvalue(a: int, b: int, d: int, n_keys: int, model: str) -> float:
-    """Eigenvalue of the full model on averages over keys of harmonics of degree a in the query, b in the key."""
+    """Eigenvalue of the full model on averages over keys of harmonics of degree a in the query, b in the key.
+
+    Source: derived here.  Status: exact.
+    """
     if model == "rfa":
         return pair_eigenvalue(a, b, d) / (n_keys if b else 1)
     return mlp_eigenvalue((a, b), d, n_keys)
