@@ -15,6 +15,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
     "sphinx_gallery.gen_gallery",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
@@ -22,6 +23,9 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build", "data"]
 html_theme = "furo"
 html_title = "attnlab"
+# a reference to a name of ours must resolve; those of other libraries and the words of types need not
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(?!attnlab\.).*")]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 sphinx_gallery_conf = {
@@ -41,10 +45,23 @@ def skip_request(app, what, name, obj, skip, options):
 
 
 def describe(app, what, name, obj, options, lines):
-    """What follows a parameter's colon is a sentence here, not a type: put it on its own line for napoleon."""
-    lines[:] = [
-        part for line in lines for part in (re.sub(r"^(\w+_?(?:, \w+_?)*) : (.+)$", r"\1\n    \2", line).split("\n"))
-    ]
+    """Help napoleon with docstrings written for people.
+
+    What follows a parameter's colon is a sentence, not a type; and a paragraph after the list of attributes is a note.
+    """
+    described, listing = [], False
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if re.match(r"-{3,}$", after):
+            listing = line in ("Parameters", "Attributes")
+        entry = re.match(r"(\w+_?(?:, \w+_?)*) : (.+)$", line)
+        if listing and entry:
+            described += [entry[1], "    " + entry[2]]
+            continue
+        if listing and line and not line[0].isspace() and line[0] != "-" and not re.match(r"-{3,}$", after):
+            described += ["Notes", "-----"]
+            listing = False
+        described.append(line)
+    lines[:] = described
 
 
 def escape(app, what, name, obj, options, lines):

@@ -119,7 +119,7 @@ def swapped_minimum(*, d: int, L: int, lam: float, gamma: float = 2**-0.5, noise
 
 
 def flow_jacobian(overlaps: Any, *, d: int, L: int, lam: float, gamma: float = 2**-0.5) -> Float[np.ndarray, "5 5"]:
-    """Derivative of :func:`~attnlab.slr.theory.dynamics.velocity`, by central differences.
+    """Derivative of :func:`~attnlab.slr.theory.velocity`, by central differences.
 
     Source: derived here.  Status: exact up to rounding (about 1e-8 relative).
     """
