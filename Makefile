@@ -42,7 +42,7 @@ docs: $(READY) ## the documentation site, warnings are errors
 	@echo "open docs/_build/html/index.html"
 
 bench: $(READY) ## side-by-side benchmarks on this machine
-	$(BIN)/python -m benchmarks
+	$(BIN)/attnlab bench --json results/bench.json --plot results/bench.png
 
 clean: ## remove what can be made again
 	rm -rf $(VENV) results docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -12,8 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from attnlab import __version__
+from attnlab.cli.bench import bench_app
 from attnlab.cli.jobs import Job, choose_engine, console, execute, exit_code, parse_knob, parse_shard, show, usage
 from attnlab.cli.store import store_app
+from attnlab.cli.theory import SETTINGS, theory
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,6 +26,8 @@ app = typer.Typer(
     "Example: `attnlab reproduce slr` runs every figure of single-location regression.",
 )
 app.add_typer(store_app, name="store")
+app.command("theory", context_settings=SETTINGS)(theory)
+app.add_typer(bench_app, name="bench")
 
 Scale = Annotated[str, typer.Option(help="quick or paper.")]
 StorePath = Annotated[Path, typer.Option("--store", help="File that keeps the results.")]
@@ -172,5 +176,5 @@ def main() -> None:
 
         if not isinstance(error, LabError):
             raise
-        Console(stderr=True).print(f"attnlab: {error}", markup=False, highlight=False, soft_wrap=True)
+        Console(stderr=True, emoji=False).print(f"attnlab: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.code)

@@ -1,0 +1,135 @@
+"""The tables of the documentation, written from stored results between the marks of each page.
+
+A page is prose with blocks ``<!-- begin NAME -->`` ... ``<!-- end NAME -->``; only what is between the marks changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import picture, scaling
+from benchmarks.results import Results
+from benchmarks.rows import Row, short
+
+GPU_FILE, PICTURE_FILE, SCALING_PAGE = Path("data/bench_gpu.json"), Path("images/performance.png"), "scaling.md"
+ABSENT = "*Not measured yet.*"
+MARK = re.compile(r"<!-- begin ([\w-]+) -->\n(.*?)<!-- end \1 -->", flags=re.DOTALL)
+
+
+def check(page: Path) -> None:
+    """Refuse a page without blocks before anything is measured."""
+    if not page.is_file():
+        raise ValueError(f"there is no page {page}: give one with blocks such as <!-- begin cpu --> <!-- end cpu -->")
+    names = [name for name, _ in MARK.findall(page.read_text())]
+    if not names:
+        raise ValueError(f"{page} has no block <!-- begin NAME --> <!-- end NAME --> to write into")
+    if unknown := set(names) - set(BLOCKS):
+        raise ValueError(f"{page} has the unknown block {sorted(unknown)[0]!r}; known are {', '.join(BLOCKS)}")
+
+
+def write(page: Path, cpu: Results) -> None:
+    """Renew the blocks of the page, of the scaling page beside it, and the picture.
+
+    Results of a GPU are taken from ``data/bench_gpu.json`` beside the page, where they are there.
+    """
+    stored = page.parent / GPU_FILE
+    gpu = Results.read(stored) if stored.exists() else None
+    picture.save(cpu, page.parent / PICTURE_FILE, gpu)
+    for path in (page, page.with_name(SCALING_PAGE)):
+        if path.exists():
+            path.write_text(render(path.read_text(), cpu, gpu))
+
+
+def render(text: str, cpu: Results, gpu: Results | None) -> str:
+    """The text with every block renewed."""
+
+    def renewed(block: re.Match[str]) -> str:
+        return f"<!-- begin {block[1]} -->\n\n{BLOCKS[block[1]](cpu, gpu).strip()}\n\n<!-- end {block[1]} -->"
+
+    return MARK.sub(renewed, text)
+
+
+def table(headings: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    headings = list(headings)
+    rows = [headings, ["---"] * len(headings), *lines]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+
+
+def machine_block(results: Results | None) -> str:
+    """What the numbers were measured on."""
+    if results is None:
+        return ABSENT
+    return table(("", ""), ((key, str(value)) for key, value in results.machine.items()))
+
+
+def rows_block(results: Results | None) -> str:
+    """All rows but the growths, part by part."""
+    if results is None:
+        return ABSENT
+    texts = []
+    for part, rows in results.rows.items():
+        lines = [_cells(row) for row in rows if row.kind != "growth"]
+        if part in results.failed:
+            texts.append(f"### {part}\n\nThis part failed: `{results.failed[part].strip().splitlines()[-1]}`")
+        elif lines:
+            took = f" ({results.seconds[part]:.0f} s)" if part in results.seconds else ""
+            texts.append(f"### {part}{took}\n\n" + table(("what", "measured", "target", "", "what was run"), lines))
+    return "\n\n".join(texts) or ABSENT
+
+
+def _cells(row: Row) -> list[str]:
+    mark = {True: "met", False: "**missed**", None: ""}[row.met]
+    extra = [row.detail]
+    if row.compile is not None and row.compile >= 0.05:
+        extra.append(f"compile {row.compile:.1f} s apart")
+    if row.memory is not None:
+        extra.append(f"peak {row.memory / 1e6:.0f} MB")
+    return [row.name, f"{row.text} {row.unit}".strip(), row.target, mark, "; ".join(filter(None, extra))]
+
+
+def growth_block(results: Results | None) -> str:
+    """Measured exponents beside those of theory."""
+    rows = [row for row in results.all_rows() if row.kind == "growth"] if results else []
+    if not rows:
+        return ABSENT
+    lines = [
+        [
+            row.name,
+            row.text,
+            row.target if row.theory is None else short(row.theory),
+            row.detail,
+        ]
+        for row in rows
+    ]
+    return table(("time of", "exponent", "theory", "what was run"), lines)
+
+
+def missed_block(results: Results | None) -> str:
+    """Each target that is not met, with the reason."""
+    if results is None:
+        return ABSENT
+    missed = [row for row in results.all_rows() if row.met is False]
+    if not missed:
+        return "Every target with a number is met in this run."
+    lines = [
+        f"- **{row.name}**: {row.text} {row.unit}, target {row.target}. {row.note or row.detail}" for row in missed
+    ]
+    return "\n".join(lines)
+
+
+BLOCKS: dict[str, Callable[[Results, Results | None], Any]] = {
+    "machine": lambda cpu, gpu: machine_block(cpu),
+    "cpu": lambda cpu, gpu: rows_block(cpu),
+    "growth": lambda cpu, gpu: growth_block(cpu),
+    "missed": lambda cpu, gpu: missed_block(cpu),
+    "gpu-machine": lambda cpu, gpu: machine_block(gpu),
+    "gpu": lambda cpu, gpu: rows_block(gpu),
+    "gpu-missed": lambda cpu, gpu: missed_block(gpu),
+    "scaling-rates": lambda cpu, gpu: scaling.rates_table(gpu, table),
+    "scaling-amp": lambda cpu, gpu: scaling.amp_table(gpu, table),
+    "scaling-rfa": lambda cpu, gpu: scaling.rfa_table(gpu, table),
+}
