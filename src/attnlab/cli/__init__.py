@@ -13,6 +13,7 @@ from rich.table import Table
 
 from attnlab import __version__
 from attnlab.cli.bench import bench_app
+from attnlab.cli.explore import explore
 from attnlab.cli.jobs import Job, choose_engine, console, execute, exit_code, parse_knob, parse_shard, show, usage
 from attnlab.cli.store import store_app
 from attnlab.cli.theory import SETTINGS, theory
@@ -26,6 +27,7 @@ app = typer.Typer(
     "Example: `attnlab reproduce slr` runs every figure of single-location regression.",
 )
 app.add_typer(store_app, name="store")
+app.command("explore")(explore)
 app.command("theory", context_settings=SETTINGS)(theory)
 app.add_typer(bench_app, name="bench")
 

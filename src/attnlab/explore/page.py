@@ -1,0 +1,72 @@
+"""Assemble the explorer: template, style, scripts and data in one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import attnlab
+from attnlab.explore.predictions import precomputed, random_features
+from attnlab.explore.simulations import count, simulations
+from attnlab.lab.errors import StoreUnwritable
+
+# In the order in which they build on each other.
+SCRIPTS = (
+    *("numbers", "aim_theory", "slr_theory", "rfa_theory"),
+    *("axes", "plot", "export", "page", "aim", "slr", "rfa", "mha"),
+)
+START = "attnlab.page.start({ aim: attnlab.aim, slr: attnlab.slr, rfa: attnlab.rfa, mha: attnlab.mha });"
+
+
+def explorer(out: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> tuple[Path, int]:
+    """Write the page to ``out``; return its path and the number of stored points on it.
+
+    Parameters
+    ----------
+    out : the HTML file.
+    store : results whose points are drawn over the theory; without one the page shows theory alone.
+    """
+    target = Path(out)
+    points = simulations(store)
+    page = _render(data(points), target.absolute().parent)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise StoreUnwritable(f"cannot write the explorer to {target}: {error.strerror}") from error
+    return target, count(points)
+
+
+def data(points: dict[str, Any]) -> dict[str, Any]:
+    """Everything the scripts read: precomputed theory and stored points."""
+    return {**precomputed(), **points, "rfa": {**random_features(), **points["rfa"]}}
+
+
+def documentation(system: str, folder: Path) -> str:
+    """Address of a system's page of documentation seen from ``folder``; empty where there is no checkout beside."""
+    docs = Path(attnlab.__file__).parents[2] / "docs"
+    for page in (docs / "_build" / "html" / f"{system}.html", docs / f"{system}.md"):
+        if page.exists():
+            return Path(os.path.relpath(page, folder)).as_posix()
+    return ""
+
+
+def _render(content: dict[str, Any], folder: Path) -> str:
+    import jinja2
+
+    files = resources.files("attnlab.explore")
+    scripts = [(files / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((files / "page.html.j2").read_text(encoding="utf-8"))
+    # "</" would end the script element.
+    text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    return template.render(
+        style=(files / "style.css").read_text(encoding="utf-8"),
+        script="\n".join([*scripts, START]),
+        data=text,
+        version=attnlab.__version__,
+        docs={name: documentation(name, folder) for name in ("aim", "slr", "rfa", "mha")},
+    )
