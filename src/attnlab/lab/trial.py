@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -42,12 +43,12 @@ class Trial:
         given = _of("task", params, fields)
         if "seed" in fields:
             given.setdefault("seed", seed)
-        learner = self.learners[params["learner"]]()
-        known = learner.get_params()
-        options = _of("learner", params, list(known))
+        learner_type = self.learners[params["learner"]]
+        known = list(inspect.signature(learner_type).parameters)
+        options = _of("learner", params, known)
         if "random_state" in known:
             options.setdefault("random_state", seed)
-        return task_type(**given), learner.set_params(**options)
+        return _made(params["task"], task_type, given), _made(params["learner"], learner_type, options)
 
     def __call__(self, params: Params, seed: np.random.SeedSequence) -> Record:
         """Sample, fit, test; the null predictor is the mean of the training outputs."""
@@ -69,6 +70,18 @@ def predictions(task: Any, learner: Any, n: int) -> dict[str, float]:
         if reference.speaks_of(task, learner) and (value := reference.error(task, learner, n)) is not None:
             found[reference.name] = float(value)
     return found
+
+
+def _made(name: str, kind: type, options: Mapping[str, Any]) -> Any:
+    """Build a task or a learner; a parameter that it needs and that is not given is named."""
+    needed = [
+        option.name
+        for option in inspect.signature(kind).parameters.values()
+        if option.default is option.empty and option.kind not in (option.VAR_POSITIONAL, option.VAR_KEYWORD)
+    ]
+    if missing := [option for option in needed if option not in options]:
+        raise ValueError(f"{name} needs {' and '.join(missing)} to be set")
+    return kind(**options)
 
 
 def _of(kind: str, params: Params, known: list[str]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from attnlab.slr.theory.landscape import saddle_exponents as saddle_exponents
 from attnlab.slr.theory.landscape import step_size_limit as step_size_limit
 from attnlab.slr.theory.landscape import swapped_minimum as swapped_minimum
 from attnlab.slr.theory.landscape import transverse_exponent as transverse_exponent
+from attnlab.slr.theory.linear import linear_learning_curve as linear_learning_curve
 from attnlab.slr.theory.population import bayes_risk as bayes_risk
 from attnlab.slr.theory.population import best_temperature as best_temperature
 from attnlab.slr.theory.population import linear_risk as linear_risk
