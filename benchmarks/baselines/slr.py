@@ -1,4 +1,6 @@
-"""How such experiments are usually run: d-dimensional vectors, autodiff, one compiled step called from Python."""
+"""How such experiments are usually run: d-dimensional vectors, autodiff, one compiled step called from Python; and,
+with more care, the same steps inside one compiled loop.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +45,27 @@ def population_descent(
 
 
 @functools.cache
+def population_loop(d: int, L: int, gamma: float, n_steps: int) -> Callable[..., Any]:
+    """All steps in one compiled program."""
+    advance = population_step(d, L, gamma)
+
+    @jax.jit
+    def loop(k: Any, v: Any, lam: Any, alpha: Any) -> Any:
+        return jax.lax.fori_loop(0, n_steps, lambda _, kv: advance(*kv, lam, alpha), (k, v))
+
+    return loop
+
+
+def population_descent_compiled(
+    k: np.ndarray, v: np.ndarray, *, L: int, gamma: float, lam: float, step: float, n_steps: int
+) -> Any:
+    """The compiled loop over steps."""
+    with jax.enable_x64(True):
+        loop = population_loop(k.shape[1], L, gamma, n_steps)
+        return jax.block_until_ready(loop(jnp.asarray(k), jnp.asarray(v), lam, step))
+
+
+@functools.cache
 def stochastic_step(d: int, L: int, gamma: float, noise_std: float, batch: int) -> Callable[..., Any]:
     """One SGD step with a fresh batch of d-dimensional sequences, for a batch of repeats."""
 
@@ -83,3 +106,33 @@ def stochastic_descent(
         key, use = jax.random.split(key)
         kv = advance(kv, jax.random.split(use, len(k)), lam, step)
     return jax.block_until_ready(kv)
+
+
+@functools.cache
+def stochastic_loop(d: int, L: int, gamma: float, noise_std: float, batch: int, n_steps: int) -> Callable[..., Any]:
+    """All steps in one compiled program."""
+    advance = stochastic_step(d, L, gamma, noise_std, batch)
+
+    @jax.jit
+    def loop(kv: Any, keys: Any, lam: Any, alpha: Any) -> Any:
+        return jax.lax.scan(lambda kv, step_keys: (advance(kv, step_keys, lam, alpha), None), kv, keys)[0]
+
+    return loop
+
+
+def stochastic_descent_compiled(
+    k: np.ndarray,
+    v: np.ndarray,
+    *,
+    L: int,
+    gamma: float,
+    noise_std: float,
+    lam: float,
+    step: float,
+    n_steps: int,
+    batch: int,
+) -> Any:
+    """The compiled loop over steps."""
+    loop = stochastic_loop(k.shape[1], L, gamma, noise_std, batch, n_steps)
+    kv = jnp.asarray(k, jnp.float32), jnp.asarray(v, jnp.float32)
+    return jax.block_until_ready(loop(kv, jax.random.split(jax.random.key(0), (n_steps, len(k))), lam, step))
