@@ -18,6 +18,7 @@ from scipy.linalg import blas
 from benchmarks.rows import Row
 
 ROOT = Path(__file__).parents[1]
+LISTENERS: list[Callable[[Row], None]] = []
 BRIEF, MOST = 0.01, 200  # seconds that a turn of the clock should last at least, calls in it at most
 
 
@@ -57,6 +58,16 @@ def alternate(calls: Sequence[Callable[[], Any]], repeats: int = 5) -> list[Timi
         median, spread = middle(times)
         timings.append(Timing(median, spread, max(warm_up - median, 0.0), times))
     return timings
+
+
+def say(row: Row) -> Row:
+    """Print a row at once and hand it to whoever listens (a long run keeps what it has when it is cut)."""
+    goal = f", target {row.goal}" if row.goal.strip(" -") else ""
+    mark = {True: " (met)", False: " (missed)", None: ""}[row.met]
+    print(f"{row.name}: {row.text} {row.unit}{goal}{mark}; {row.detail}", flush=True)
+    for listener in LISTENERS:
+        listener(row)
+    return row
 
 
 def measure(call: Callable[[], Any], repeats: int = 5) -> Timing:

@@ -19,9 +19,9 @@ from benchmarks.rows import Row
 LIBRARIES = ("attnlab", "jax", "jaxlib", "numpy", "scipy", "scikit-learn", "optax")
 
 
-def describe() -> dict[str, Any]:
+def describe(*, rates: bool = True) -> dict[str, Any]:
     """Processor, memory, BLAS, versions, and the rates measured now."""
-    return {
+    here = {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -29,10 +29,12 @@ def describe() -> dict[str, Any]:
         "BLAS": blas_libraries(),
         "python": platform.python_version(),
         **{name: version(name) for name in LIBRARIES},
-        "sgemm GFLOP/s": round(harness.gemm_rate(np.float32) / 1e9, 1),
-        "dgemm GFLOP/s": round(harness.gemm_rate(np.float64) / 1e9, 1),
-        "copy GB/s": round(harness.bandwidth() / 1e9, 1),
     }
+    if rates:
+        here["sgemm GFLOP/s"] = round(harness.gemm_rate(np.float32) / 1e9, 1)
+        here["dgemm GFLOP/s"] = round(harness.gemm_rate(np.float64) / 1e9, 1)
+        here["copy GB/s"] = round(harness.bandwidth() / 1e9, 1)
+    return here
 
 
 def processor() -> str:

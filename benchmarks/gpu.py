@@ -1,0 +1,106 @@
+"""Every hot path on a GPU: ``python -m benchmarks.gpu [--only rfa,aim] [--seconds 540] [--json gpu.json]``.
+
+The device's own rates come first, then each system with its part of the time: achieved shares of those rates, and
+errors against float64 on the host. A row is printed and stored as soon as it is there. ``--tiny``: small, anywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import harness, machine
+from benchmarks.results import Results
+from benchmarks.rows import Row
+from benchmarks.session import choose
+
+# The part of the remaining time that each may take, relative to those after it.
+WEIGHTS = {"device": 1.0, "slr": 0.3, "rfa": 4.0, "aim": 6.0, "mha": 2.0}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 0, 1 when a part failed, 2 when there is nothing to run on."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("--only", default="", help=f"parts to run, of {', '.join(WEIGHTS)}; all if none")
+    parser.add_argument("--seconds", type=float, default=540.0, help="time for everything")
+    parser.add_argument("--json", type=Path, default=Path("results/bench_gpu.json"), help="where the rows are stored")
+    parser.add_argument("--tiny", action="store_true", help="small sizes, on whatever device there is")
+    options = parser.parse_args(arguments)
+    try:
+        parts = choose(options.only, tuple(WEIGHTS))
+    except ValueError as problem:
+        parser.error(str(problem))
+    # before JAX is loaded: the largest problems need nearly all of the memory
+    os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.92")
+    import jax
+
+    if jax.default_backend() != "gpu" and not options.tiny:
+        print(f"no GPU here: JAX sees {jax.devices()}; --tiny runs small sizes on them", file=sys.stderr)
+        return 2
+    results = Results(describe(jax.devices()[0], tiny=options.tiny))
+    for name, value in results.machine.items():
+        print(f"{name}: {value}", flush=True)
+    run(parts, options.seconds, results, options.json, tiny=options.tiny)
+    print(f"rows: {options.json}", flush=True)
+    return int(bool(results.failed))
+
+
+def describe(device: Any, *, tiny: bool) -> dict[str, Any]:
+    """The device and what surrounds it."""
+    stats = device.memory_stats() or {}
+    return {
+        "device": device.device_kind,
+        "device memory GiB": round(stats.get("bytes_limit", 0) / 2**30, 1),
+        "platform": str(device.client.platform_version).replace("\n", " "),
+        **machine.describe(rates=not tiny),
+    }
+
+
+def run(parts: Sequence[str], seconds: float, results: Results, path: Path, *, tiny: bool = False) -> None:
+    """The parts one after another within the time; what they say is stored at once."""
+    end = time.monotonic() + seconds
+    for place, part in enumerate(parts):
+        share = WEIGHTS[part] / sum(WEIGHTS[each] for each in parts[place:])
+        rows = results.rows[part] = []
+
+        def record(row: Row, rows: list[Row] = rows) -> None:
+            if row not in rows:
+                rows.append(row)
+                results.write(path)
+
+        begun = time.monotonic()
+        print(f"--- {part}", flush=True)
+        harness.LISTENERS.append(record)
+        try:
+            for row in call(part, max(end - begun, 0.0) * share, tiny):
+                record(row)
+        except Exception:
+            results.failed[part] = traceback.format_exc(limit=-3)
+            print(results.failed[part], flush=True)
+        finally:
+            harness.LISTENERS.remove(record)
+        results.seconds[part] = round(time.monotonic() - begun, 1)
+        results.write(path)
+
+
+def call(part: str, seconds: float, tiny: bool) -> list[Row]:
+    """The rows of one part; a part that knows no small sizes is passed over when they are asked for."""
+    function = importlib.import_module(f"benchmarks.gpu_{part}").run
+    if not tiny:
+        return list(function(seconds))
+    if "tiny" not in inspect.signature(function).parameters:
+        print(f"{part}: has no small sizes", flush=True)
+        return []
+    return list(function(seconds, tiny=True))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
