@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from attnlab.lab.store import Store
 
 # A log has no width of its own: 80 columns would break every sentence of the verdicts.
-console = Console() if sys.stdout.isatty() else Console(width=160)
+console = Console(emoji=False) if sys.stdout.isatty() else Console(emoji=False, width=160)
 
 
 @dataclass(frozen=True)

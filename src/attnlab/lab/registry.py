@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -72,14 +73,24 @@ def references() -> list[Reference]:
 
 
 def theory() -> dict[str, Callable[..., Any]]:
-    """Public functions of each system's theory, as ``system.function``."""
+    """Public functions of each system's theory, as ``system.function``; of a spectrum, ``system.spectrum.function``.
+
+    What a theory room re-exports from its neighbours, and what a spectrum holds, counts when it states its status.
+    """
     found: dict[str, Callable[..., Any]] = {}
     for name in SYSTEMS:
-        room = importlib.import_module(f"{system(name).__name__}.theory")
-        for key in getattr(room, "__all__", None) or dir(room):
-            item = getattr(room, key)
-            if inspect.isfunction(item) and item.__module__.startswith(room.__name__) and not key.startswith("_"):
-                found[f"{name}.{key}"] = item
+        package = system(name).__name__
+        for prefix, room in ((name, "theory"), (f"{name}.spectrum", "spectrum")):
+            if importlib.util.find_spec(f"{package}.{room}") is None:
+                continue
+            module = importlib.import_module(f"{package}.{room}")
+            for key in getattr(module, "__all__", None) or dir(module):
+                item = getattr(module, key)
+                if key.startswith("_") or not inspect.isfunction(item) or not item.__module__.startswith(package):
+                    continue
+                own = room == "theory" and item.__module__.startswith(module.__name__)
+                if own or all(word in (item.__doc__ or "") for word in ("Source:", "Status:")):
+                    found[f"{prefix}.{key}"] = item
     return found
 
 

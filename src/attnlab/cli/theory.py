@@ -1,0 +1,236 @@
+"""``attnlab theory``: any theory function at the command line, over ranges, lists and grids."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table as Grid
+
+from attnlab.cli.jobs import console, usage
+
+if TYPE_CHECKING:
+    from attnlab.lab.formula import Formula, Parameter
+    from attnlab.lab.tabulate import Request, Table
+
+# The parameters of a function are options that only its signature knows, --help among them.
+SETTINGS = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+PICTURES = (".png", ".pdf", ".svg")
+SHOWN_COLUMNS = 9
+SHOWN_ROWS = 200
+
+HELP = """attnlab theory                        every theory function, one line and its status each
+attnlab theory aim                    those of one system
+attnlab theory aim.mmse --help        its formula, parameters, source and an example
+attnlab theory aim.mmse --alpha 0.05:0.2:0.01 --rho 0.5 --tokens 2
+
+values    0.1   one value                    1:100:x12   12 values at equal ratios
+          1,2,5 a list                       1:100:n12   12 values at equal distances
+          0:1:0.1   both ends and the step   [1,0,0]     an array, [[1,0],[0,2]] a matrix
+          several lists or ranges make a grid
+output    --csv [FILE]   --json [FILE]   --plot FILE.png|pdf|svg   --show RESULT (what is drawn)
+          --max-points N (default 10000)"""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What was typed: a name, parameters as text, and where the answer goes (``"-"`` is the terminal)."""
+
+    name: str
+    help: bool
+    given: dict[str, str]
+    csv: str
+    json: str
+    plot: str
+    show: str
+    max_points: int
+
+
+def theory(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+    """Compute any theory function over ranges and grids.
+
+    Example: `attnlab theory aim.mmse --alpha 0.05:0.2:0.01 --rho 0.5 --plot mmse.png`. Alone it lists them all.
+    """
+    from attnlab.lab.formula import formula, formulas
+    from attnlab.lab.registry import SYSTEMS
+    from attnlab.lab.tabulate import request, tabulate
+
+    with usage():
+        order = parse(words or [])
+        if order.help and not order.name:
+            console.print(HELP, markup=False, highlight=False)
+        elif not order.name or order.name in SYSTEMS:
+            _list({k: f for k, f in formulas().items() if k.startswith(order.name)})
+        elif order.help:
+            _explain(formula(order.name))
+        else:
+            asked = request(formula(order.name), order.given, max_points=order.max_points)
+            check_outputs(order, asked)
+            deliver(order, tabulate(asked))
+
+
+def parse(words: list[str]) -> Order:
+    """Split the words; a word after ``--name`` is its value unless it begins with ``--`` too.
+
+    >>> parse(["aim.mmse", "--alpha", "0.1", "--csv"]).given
+    {'alpha': '0.1'}
+    """
+    name = words[0] if words and not words[0].startswith("-") else ""
+    found: dict[str, str] = {}
+    rest = words[bool(name) :]
+    while rest:
+        option, equals, value = rest.pop(0).partition("=")
+        if not option.startswith("--"):
+            raise ValueError(f"expected --parameter value, got {option!r}; see 'attnlab theory --help'")
+        key = option.removeprefix("--").replace("-", "_")
+        if key in found:
+            raise ValueError(f"--{key} is given twice; several values are a list: --{key} 1,2")
+        if not equals and rest and not rest[0].startswith("--"):
+            value = rest.pop(0)
+        if not value and key not in ("csv", "json", "help"):
+            raise ValueError(f"--{key} needs a value")
+        found[key] = value or "-"
+    help_, csv, json, plot, show, most = (
+        found.pop(k, "") for k in ("help", "csv", "json", "plot", "show", "max_points")
+    )
+    if most and not most.isdigit():
+        raise ValueError(f"--max-points must be an integer >= 1, got {most!r}")
+    if csv == json == "-":
+        raise ValueError("only one of --csv and --json can go to the terminal; give the other a file")
+    return Order(name, bool(help_), found, csv, json, plot, show, int(most or 10_000))
+
+
+def check_outputs(order: Order, asked: Request) -> None:
+    """Refuse what could not be written or drawn before anything is computed."""
+    from attnlab.lab.curves import check
+
+    for option, file in {"csv": order.csv, "json": order.json, "plot": order.plot}.items():
+        if file in ("", "-"):
+            continue
+        path = Path(file)
+        target = path if path.exists() else path.parent
+        if path.is_dir() or not target.exists() or not os.access(target, os.W_OK):
+            raise ValueError(f"--{option} cannot be written: {file}")
+    if order.plot:
+        check(asked)
+        if Path(order.plot).suffix not in PICTURES:
+            raise ValueError(f"--plot takes a file that ends in {', '.join(PICTURES)}, got {order.plot}")
+    elif order.show:
+        raise ValueError("--show chooses what --plot draws; give --plot FILE too")
+
+
+def deliver(order: Order, table: Table) -> None:
+    """Write or print the answer; doubts go to the error stream, so that a pipe stays clean."""
+    from attnlab.lab.curves import chosen, curves
+
+    if order.plot:
+        from attnlab.common.drawing import style
+
+        chosen(table, order.show)
+        with style():
+            curves(table, order.show).savefig(order.plot)
+    for file, text in ((order.csv, table.to_csv), (order.json, table.to_json)):
+        if file == "-":
+            sys.stdout.write(text())
+        elif file:
+            Path(file).write_text(text())
+    if "-" not in (order.csv, order.json):
+        _show(table)
+        for file in filter(None, (order.csv, order.json, order.plot)):
+            console.print(f"written: {file}", markup=False, highlight=False, soft_wrap=True)
+    for note in table.notes:
+        Console(stderr=True, emoji=False).print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _list(found: dict[str, Formula]) -> None:
+    table = Grid(title="theory", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for heading in ("function", "status", ""):
+        table.add_column(heading, no_wrap=heading != "")
+    for name, formula in found.items():
+        table.add_row(f"[bold]{name}", formula.status, _escaped(formula.summary))
+    console.print(table)
+    console.print("\nattnlab theory NAME --help shows the formula, the parameters and an example", highlight=False)
+
+
+def _explain(formula: Formula) -> None:
+    console.print(f"[bold]{formula.name}[/]  ({formula.status})\n")
+    console.print(f"{formula.text}\n", markup=False, highlight=False)
+    table = Grid(box=None, padding=(0, 2, 0, 0))
+    for heading in ("parameter", "takes", "default"):
+        table.add_column(heading)
+    for parameter in formula.parameters:
+        table.add_row(f"--{parameter.name}", _takes(parameter), _default(parameter))
+    console.print(table, "")
+    if formula.beyond:
+        console.print(f"{formula.beyond[0]} is a Python object: no command line can give it, call this from Python.")
+        return
+    words = " ".join(f"--{name} {_quoted(value)}" for name, value in formula.example().items())
+    console.print(f"example: attnlab theory {formula.name} {words}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _takes(parameter: Parameter) -> str:
+    words = {
+        "number": "numbers",
+        "integer": "integers",
+        "flag": "true or false",
+        "text": "a name",
+        "array": "numbers, or an array [1,0.5]",
+        "tuple": "an array [1,2]",
+        "beyond": "a Python object: not from a command line",
+    }
+    return _escaped(words.get(parameter.kind, parameter.kind) + (", or none" if parameter.none else ""))
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.required:
+        return "required"
+    return f"{parameter.default:.6g}" if isinstance(parameter.default, float) else _escaped(str(parameter.default))
+
+
+def _show(table: Table) -> None:
+    """On a terminal: what was varied and the results; a single point as a list of names and values."""
+    from attnlab.lab.tabulate import spread
+
+    asked = table.request
+    rows = [spread(row) for row in table.rows]
+    fixed = {k: v for k, v in rows[0].items() if k.split("[")[0] in asked.axes and k not in asked.varied}
+    if fixed:
+        console.print(", ".join(f"{k} = {_number(v)}" for k, v in fixed.items()), markup=False, highlight=False)
+    hidden = set(fixed) | {k for k in rows[0] if k.split("[")[0] in asked.axes and k not in asked.varied}
+    names = [name for name in dict.fromkeys(k for row in rows for k in row) if name not in hidden]
+    shown = names[: SHOWN_COLUMNS if asked.varied else 3 * SHOWN_COLUMNS]
+    grid = Grid(box=None, padding=(0, 2, 0, 0), show_header=bool(asked.varied))
+    for heading in shown if asked.varied else ("", ""):
+        grid.add_column(_escaped(heading), justify="right" if asked.varied else "left", no_wrap=True)
+    lines = rows[:SHOWN_ROWS] if asked.varied else []
+    for row in lines:
+        grid.add_row(*(_escaped(_number(row.get(name, ""))) for name in shown))
+    if not asked.varied:
+        for name in shown:
+            grid.add_row(_escaped(name), _escaped(_number(rows[0][name])))
+    console.print(grid)
+    left = {"rows": len(rows) - len(lines) if asked.varied else 0, "results": len(names) - len(shown)}
+    if any(left.values()):
+        more = ", ".join(f"{count} more {what}" for what, count in left.items() if count)
+        console.print(f"… {more}: --csv or --json has them all", markup=False, highlight=False)
+    said = f"status: {asked.formula.status_text}.  source: {asked.formula.source or 'see the docstring'}."
+    console.print(said, style="dim", markup=False, highlight=False)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.8g}" if isinstance(value, float) else str(value)
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'" if "[" in text else text
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

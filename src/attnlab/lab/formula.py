@@ -1,0 +1,255 @@
+"""A theory function as data: parameters, status and source, read from its own signature and docstring."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from attnlab.common.validation import one_of
+from attnlab.lab import registry
+from attnlab.lab.plain import plain
+
+Kind = Literal["number", "integer", "flag", "text", "array", "tuple", "object", "beyond"]
+REQUIRED = ...
+STATUSES = ("exact", "asymptotic", "bound", "heuristic")
+
+# What the examples of the help set the required parameters to; "function.parameter" where one name means two things.
+EXAMPLES = {
+    "alpha": "0.1",
+    "attention": "softmax",
+    "channel": "softmax",
+    "d": "16",
+    "delta": "0.1",
+    "eps": "0.5",
+    "error": "0.4",
+    "lam": "0.1",
+    "n": "200",
+    "n_heads": "2",
+    "n_keys": "16",
+    "n_steps": "100",
+    "noise": "0.6",
+    "noise_var": "0.01",
+    "nu": "2",
+    "overlaps": "[0.05,0.05,0,0,0]",
+    "rho": "0.5",
+    "step": "0.004",
+    "tokens": "2",
+    "L": "3",
+    "V": "0.6",
+    "a": "0",
+    "b": "1",
+    "bound": "1",
+    "degrees": "[0,2]",
+    "k": "2",
+    "kappa": "1",
+    "model": "rfa",
+    "noise_levels": "[0.3,0.6,1.0]",
+    "noise_std": "0.1",
+    "q": "0.5",
+    "q_hat": "1.0",
+    "r": "0",
+    "radius": "2",
+    "ratio": "0.375",
+    "ridge": "0.01",
+    "rows": "1000",
+    "s": "2",
+    "size": "3",
+    "target": "0.01",
+    "tau": "0.01",
+    "times": "[0,1,2]",
+    "x": "0.5",
+    "y": "[1,0.5]",
+    "K": "[[1,0.2],[0.2,1]]",
+    "R": "[[1,0.2],[0.2,0.5]]",
+    "Theta": "[[[1,0.2],[0,0.5]]]",
+    "V1": "0.8",
+    "V2": "0.6",
+    "W": "[[[1,0],[0,1]]]",
+    "X": "[[[1,-1],[1,1]],[[-1,1],[1,1]],[[1,1],[-1,-1]],[[-1,-1],[-1,1]],[[1,-1],[-1,1]],[[-1,1],[1,-1]]]",
+    "bulk.degrees": "[[0],[1],[2]]",
+    "bulk.eigenvalue": "[1,0.1,0.01]",
+    "bulk.multiplicity": "[1,4,9]",
+    "bulk.trace": "1.5",
+    "features": "[[[1,0],[0,1]],[[0.5,0],[0,2]]]",
+    "effective_ridge.n": "8",
+    "logit_moments.Theta": "[[1,0.2],[0,2]]",
+    "agreement_probability.rho": "4",
+    "bayes_state_evolution.alpha": "1",
+    "bayes_fixed_points.alpha": "1",
+    "erm_state_evolution.alpha": "5",
+    "risk.nu": "1",
+    "risk_gradient.nu": "1",
+    "manifold_risk.nu": "1",
+    "runs": "4",
+    "hard_phase.nu": "1",
+    "hard_phase.noise_var": "0.0001",
+    "cubed_density.noise": "[0.6]",
+    "t": "0.5",
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument as a command line gives it; ``task.p`` is the field ``p`` of the argument ``task``."""
+
+    name: str
+    kind: Kind
+    default: Any = REQUIRED
+    none: bool = False
+
+    @property
+    def required(self) -> bool:
+        """Whether the function has no default for it."""
+        return self.default is REQUIRED
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A public theory function with what its docstring says of it.
+
+    >>> formula("aim.mmse").status
+    'asymptotic'
+    >>> [p.name for p in formula("aim.mmse").parameters]
+    ['alpha', 'rho', 'tokens', 'channel', 'noise']
+    """
+
+    name: str
+    function: Callable[..., Any]
+
+    @property
+    def text(self) -> str:
+        """The docstring in plain words, without its examples."""
+        return plain((inspect.getdoc(self.function) or "").split("\n>>>")[0]).strip()
+
+    @property
+    def summary(self) -> str:
+        """Its first sentence in plain words."""
+        return plain(self.opening)
+
+    @property
+    def opening(self) -> str:
+        """The first sentence of the docstring as it is written."""
+        first = re.split(r"\n\s*\n|(?<=[.])\s", inspect.getdoc(self.function) or "")[0]
+        return " ".join(first.split()).rstrip(":.")
+
+    @property
+    def status_text(self) -> str:
+        """What follows ``Status:``, to the end of the paragraph."""
+        return _after("Status", inspect.getdoc(self.function) or "")
+
+    @property
+    def status(self) -> str:
+        """Exact, asymptotic, bound or heuristic; a docstring that says none of them is an error."""
+        words = re.findall(r"[a-z]+", self.status_text.lower())
+        return one_of(f"status of {self.name}", words[0] if words else "", STATUSES)
+
+    @property
+    def source(self) -> str:
+        """What follows ``Source:``, up to the status."""
+        return _after("Source", inspect.getdoc(self.function) or "")
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """All arguments in order, objects spelled out as their fields."""
+        hints = typing.get_type_hints(self.function)
+        found: list[Parameter] = []
+        for name, argument in inspect.signature(self.function).parameters.items():
+            kind, none = kind_of(hints[name])
+            if kind == "object":
+                found.extend(_fields(name, hints[name]))
+            else:
+                default = REQUIRED if argument.default is argument.empty else argument.default
+                found.append(Parameter(name, kind, default, none))
+        return found
+
+    @property
+    def objects(self) -> dict[str, type]:
+        """The arguments that are dataclasses, with the class to build."""
+        hints = typing.get_type_hints(self.function)
+        return {name: hints[name] for name in inspect.signature(self.function).parameters if _is_object(hints[name])}
+
+    @property
+    def beyond(self) -> list[str]:
+        """Required arguments that no command line can give, such as Python functions."""
+        return [p.name for p in self.parameters if p.kind == "beyond" and p.required]
+
+    def example(self) -> dict[str, str]:
+        """A value for every required parameter, as one would type it."""
+        short = self.name.split(".")[-1]
+        return {p.name: EXAMPLES.get(f"{short}.{p.name}") or EXAMPLES[p.name] for p in self.parameters if p.required}
+
+
+def formulas() -> dict[str, Formula]:
+    """Every public theory function by its name."""
+    return {name: Formula(name, function) for name, function in registry.theory().items()}
+
+
+def formula(name: str) -> Formula:
+    """One of them; a wrong name suggests the nearest.
+
+    >>> formula("aim.mms")
+    Traceback (most recent call last):
+    ...
+    ValueError: there is no theory function 'aim.mms'; did you mean 'aim.mmse'? 'attnlab theory' lists them all
+    """
+    known = formulas()
+    if name not in known:
+        words = {full: full.rsplit(".", 1)[-1] for full in known}
+        near = difflib.get_close_matches(name, known, n=1) or [
+            full for full, word in words.items() if difflib.get_close_matches(name.rsplit(".", 1)[-1], [word])
+        ]
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"there is no theory function {name!r}; {hint}'attnlab theory' lists them all")
+    return known[name]
+
+
+def kind_of(hint: Any) -> tuple[Kind, bool]:
+    """What a command line must give for a type, and whether ``none`` is allowed."""
+    union = typing.get_origin(hint) in (types.UnionType, typing.Union)
+    options = [o for o in (typing.get_args(hint) if union else (hint,)) if o is not types.NoneType]
+    none = union and types.NoneType in typing.get_args(hint)
+    if _is_object(hint):
+        return "object", none
+    if Any in options or np.ndarray in options:
+        return "array", none
+    if np.random.SeedSequence in options:
+        return "integer", none
+    if any(typing.get_origin(o) in (tuple, Sequence) for o in options):
+        return "tuple", none
+    names: dict[type, Kind] = {bool: "flag", str: "text", float: "number", int: "integer"}
+    return next((kind for known, kind in names.items() if known in options), "beyond"), none
+
+
+def _after(word: str, text: str) -> str:
+    """The words after ``word:``, to the end of the paragraph or the next such word."""
+    found = re.search(rf"\b{word}:\s(.*?)(?=\bStatus:|\bSource:|\n\s*\n|\Z)", text, flags=re.DOTALL)
+    return " ".join(plain(found[1]).split()).rstrip(".") if found else ""
+
+
+def _is_object(hint: Any) -> bool:
+    return isinstance(hint, type) and dataclasses.is_dataclass(hint)
+
+
+def _fields(prefix: str, cls: Any) -> list[Parameter]:
+    hints = typing.get_type_hints(cls)
+    fields = [field for field in dataclasses.fields(cls) if field.init]
+    return [
+        Parameter(f"{prefix}.{f.name}", kind, _default(f), none)
+        for f in fields
+        for kind, none in [kind_of(hints[f.name])]
+    ]
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return REQUIRED if field.default is dataclasses.MISSING else field.default

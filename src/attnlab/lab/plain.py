@@ -1,0 +1,52 @@
+"""Docstrings as words: restructured text and LaTeX in the letters of a terminal."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+GREEK_LETTERS = """alpha α beta β gamma γ delta δ epsilon ε zeta ζ eta η theta θ kappa κ lambda λ mu μ nu ν xi ξ pi π
+    rho ρ sigma σ tau τ phi φ varphi φ chi χ psi ψ omega ω Delta Δ Phi Φ Psi Ψ Theta Θ Sigma Σ"""
+SIGNS = "sum Σ int ∫ iint ∬ prod Π sqrt √ infty ∞ cdot · langle ⟨ rangle ⟩ partial ∂ top T"
+RELATIONS = "le ≤ ge ≥ to → leftarrow ← approx ≈ simeq ≃ propto ∝ in ∈ vee ∨ otimes ⊗"
+
+
+def _pairs(text: str) -> dict[str, str]:
+    words = text.split()
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+GREEK = _pairs(GREEK_LETTERS)
+SPACED = {name: f" {sign} " for name, sign in _pairs(RELATIONS).items()}
+WORDS = {**GREEK, **_pairs(SIGNS), **SPACED, "quad": "  ", "qquad": "   "}
+ACCENTS = {"hat": "\u0302", "tilde": "\u0303", "bar": "\u0304", "dot": "\u0307"}
+
+
+def plain(text: str) -> str:
+    r"""A docstring without its markup.
+
+    >>> plain(r"Risk :math:`\mathbb{E}(y - \hat y)^2` of :func:`~attnlab.slr.risk`, ``lam`` fixed")
+    'Risk E(y - ŷ)^2 of risk, lam fixed'
+    """
+    text = re.sub(r":math:`([^`]*)`", lambda m: letters(m[1]), text)
+    text = re.sub(r":[a-z]+:`~?([^`]*)`", lambda m: m[1].split(".")[-1], text)
+    text = re.sub(r"^( *)\.\. math::(.*(?:\n(?:\1 +.*)?)*)", lambda m: m[1] + "   " + letters(m[2]), text, flags=re.M)
+    return text.replace("``", "")
+
+
+def letters(formula: str) -> str:
+    """LaTeX as a reader would type it; what has no letter keeps its name."""
+    formula = formula.replace("\\\\", "")
+    formula = re.sub(r"\\(?:mathbb|mathrm|mathcal|text|operatorname)\{([^{}]*)\}", r"\1", formula)
+    formula = re.sub(r"\\(hat|tilde|bar|dot) ?\{?\\?([A-Za-z]+)\}?", _accented, formula)
+    formula = re.sub(r"\\[td]?frac([^\W_])([^\W_])", r"\1/\2", formula)
+    formula = re.sub(r"\\[td]?frac *\{([^{}]*)\}\{([^{}]*)\}", r"(\1)/(\2)", formula)
+    formula = re.sub(r"\\(?:left|right|[Bb]igg?)(?![a-z])\.?", "", formula)
+    formula = re.sub(r"\\[,;:! ]", " ", formula).replace(r"\|", "|").replace(r"\{", "{").replace(r"\}", "}")
+    formula = re.sub(r"\\([A-Za-z]+) ?", lambda m: WORDS.get(m[1], m[1] + " "), formula)
+    return re.sub(r"(?<=\S)  +(?=\S)", " ", formula)
+
+
+def _accented(found: re.Match[str]) -> str:
+    letter = GREEK.get(found[2], found[2])
+    return unicodedata.normalize("NFC", letter[0] + ACCENTS[found[1]]) + letter[1:]
