@@ -24,14 +24,17 @@ What devices send each other is left out: per iteration one sum of a d x d matri
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.results import Results
-from benchmarks.rows import Row, short
+from benchmarks.rows import short
 
 GPUS = (1, 8, 64)
+PRODUCTS = ("fp32", "tf32")
 ALPHA, TOKENS, ITERATIONS = 0.1, 2, 30
 FEATURES = 170_000
 DAY = 86_400.0
@@ -52,18 +55,21 @@ class Rates:
     memory: float
 
     @classmethod
-    def measured(cls, results: Results) -> Rates:
-        """From the rows of the part ``device`` of a GPU run."""
-        rows = {row.name: row for row in results.rows["device"]}
-        eigh = max((row for name, row in rows.items() if name.startswith("eigh ")), key=lambda row: size_in(row.name))
+    def measured(cls, gpu: Results | None) -> Rates | None:
+        """From the rows of the part ``device`` of a GPU run; None where it has not measured enough."""
+        rows = {row.name: row.value for row in gpu.rows.get("device", [])} if gpu else {}
+        sizes = [size_in(name) for name in rows if name.startswith("eigh ")]
+        kinds = [kind for kind in PRODUCTS if f"AMP products, {kind}" in rows]
+        if gpu is None or not sizes or not kinds or not {"Cholesky, fp64", "normal deviates"} <= set(rows):
+            return None
         return cls(
-            sweep={name: 1e12 * rows[f"AMP products, {name}"].value for name in ("fp32", "tf32")},
-            gram={name: 1e12 * rows[f"matrix product, {name}"].value for name in ("fp32", "tf32")},
-            cholesky=1e12 * rows["Cholesky, fp64"].value,
-            normals=1e9 * rows["normal deviates"].value,
-            eigh_seconds=eigh.value,
-            eigh_d=size_in(eigh.name),
-            memory=float(results.machine["device memory GiB"]) * 2**30,
+            sweep={kind: 1e12 * rows[f"AMP products, {kind}"] for kind in kinds},
+            gram={kind: 1e12 * rows[f"matrix product, {kind}"] for kind in kinds},
+            cholesky=1e12 * rows["Cholesky, fp64"],
+            normals=1e9 * rows["normal deviates"],
+            eigh_seconds=rows[f"eigh d={max(sizes)}"],
+            eigh_d=max(sizes),
+            memory=float(gpu.machine["device memory GiB"]) * 2**30,
         )
 
 
@@ -87,21 +93,21 @@ class Cost:
         return self.gpus * self.seconds / 3600
 
 
-def amp_cost(rates: Rates, d: int, gpus: int, *, precision: str, resident: bool, alpha: float = ALPHA) -> Cost:
+def amp_cost(rates: Rates, gpus: int, kind: str, resident: bool, d: int) -> Cost:
     """A run of ``ITERATIONS`` iterations of message passing."""
-    n, p = alpha * d**2, TOKENS * (TOKENS + 1) // 2
+    n, p = ALPHA * d**2, TOKENS * (TOKENS + 1) // 2
     tokens = 4.0 * TOKENS * d if resident else 0.0
     memory = n / gpus * (tokens + 8 * (3 * p + 1)) + 8.0 * DENSE_MATRICES * d**2 + CHUNK_BYTES
-    step = 4 * n * TOKENS * d**2 / gpus / rates.sweep[precision]
+    step = 4 * n * TOKENS * d**2 / gpus / rates.sweep[kind]
     step += 0.0 if resident else n * TOKENS * d / gpus / rates.normals
     step += rates.eigh_seconds * (d / rates.eigh_d) ** 3
     return Cost(gpus, d, memory, ITERATIONS * step)
 
 
-def rfa_cost(rates: Rates, n: int, gpus: int, *, precision: str, features: int = FEATURES) -> Cost:
+def rfa_cost(rates: Rates, gpus: int, kind: str, n: int) -> Cost:
     """A dual ridge fit: Gram matrix of all features, Cholesky in float64."""
     memory = 12.0 * n**2 / gpus + CHUNK_BYTES
-    seconds = 2.0 * n**2 * features / gpus / rates.gram[precision] + n**3 / 3 / gpus / rates.cholesky
+    seconds = 2.0 * n**2 * FEATURES / gpus / rates.gram[kind] + n**3 / 3 / gpus / rates.cholesky
     return Cost(gpus, n, memory, seconds)
 
 
@@ -123,62 +129,47 @@ def largest(cost: Callable[[int], Cost], rates: Rates, *, seconds: float = math.
 
 def rates_table(gpu: Results | None, table: Table) -> str:
     """The measured rates that everything below is computed from."""
-    if gpu is None or "device" not in gpu.rows:
+    if Rates.measured(gpu) is None or gpu is None:
         return "*Not measured yet: the tables below need a run of `python -m benchmarks.gpu`.*"
-    rows: list[Row] = gpu.rows["device"]
-    return table(("measured on one device", "value"), ([row.name, f"{row.text} {row.unit}"] for row in rows))
+    return table(
+        (f"measured on one {gpu.machine['device']}", "value"),
+        ([row.name, f"{row.text} {row.unit}"] for row in gpu.rows["device"]),
+    )
 
 
 def amp_table(gpu: Results | None, table: Table) -> str:
-    """Largest d with the tokens in memory, and with regenerated tokens within a day."""
-    if gpu is None or "device" not in gpu.rows:
+    """Largest d with the tokens in memory, and with regenerated tokens, within a day."""
+    rates = Rates.measured(gpu)
+    if rates is None:
         return "*Not measured yet.*"
-    rates, lines = Rates.measured(gpu), []
-    for precision in ("fp32", "tf32"):
-        for resident in (True, False):
-            for gpus in GPUS:
-
-                def cost(d: int, gpus: int = gpus, precision: str = precision, resident: bool = resident) -> Cost:
-                    return amp_cost(rates, d, gpus, precision=precision, resident=resident)
-
-                run = largest(cost, rates, seconds=DAY)
-                lines.append(
-                    [
-                        str(gpus),
-                        "resident" if resident else "regenerated",
-                        precision,
-                        str(run.size),
-                        f"{ALPHA * run.size**2:.2g}",
-                        short(run.seconds / ITERATIONS),
-                        short(run.seconds / 3600),
-                        short(run.gpu_hours),
-                        "memory" if run.seconds < 0.95 * DAY else "the day",
-                    ]
-                )
+    lines = []
+    for kind, resident, gpus in itertools.product(rates.sweep, (True, False), GPUS):
+        run = largest(functools.partial(amp_cost, rates, gpus, kind, resident), rates, seconds=DAY)
+        lines.append(
+            [
+                str(gpus),
+                "resident" if resident else "regenerated",
+                kind,
+                str(run.size),
+                f"{ALPHA * run.size**2:.2g}",
+                short(run.seconds / ITERATIONS),
+                short(run.seconds / 3600),
+                short(run.gpu_hours),
+                "memory" if run.seconds < 0.95 * DAY else "the day",
+            ]
+        )
     headings = ("GPUs", "tokens", "products", "d", "n", "s an iteration", "hours a run", "GPU-hours", "limited by")
     return table(headings, lines)
 
 
 def rfa_table(gpu: Results | None, table: Table) -> str:
     """Largest n whose Gram matrix and factor fit."""
-    if gpu is None or "device" not in gpu.rows:
+    rates = Rates.measured(gpu)
+    if rates is None:
         return "*Not measured yet.*"
-    rates, lines = Rates.measured(gpu), []
-    for precision in ("fp32", "tf32"):
-        for gpus in GPUS:
-
-            def cost(n: int, gpus: int = gpus, precision: str = precision) -> Cost:
-                return rfa_cost(rates, n, gpus, precision=precision)
-
-            run = largest(cost, rates)
-            lines.append(
-                [
-                    str(gpus),
-                    precision,
-                    str(run.size),
-                    f"{run.memory / 2**30:.0f}",
-                    short(run.seconds),
-                    short(run.gpu_hours),
-                ]
-            )
+    lines = []
+    for kind, gpus in itertools.product(rates.gram, GPUS):
+        run = largest(functools.partial(rfa_cost, rates, gpus, kind), rates)
+        held = f"{run.memory / 2**30:.0f}"
+        lines.append([str(gpus), kind, str(run.size), held, short(run.seconds), short(run.gpu_hours)])
     return table(("GPUs", "products", "n", "GiB on each", "seconds", "GPU-hours"), lines)
