@@ -128,3 +128,25 @@ def test_thresholds_say_what_they_are():
     assert [str(t) for t in (at_least(12), at_most(0.5), between(1, 2.5))] == ["≥ 12", "≤ 0.5", "in [1, 2.5]"]
     assert between(1, 4).distance(3) == 1
     assert Estimate(1.0, 0.0, 2.0).runs == 1
+
+
+@pytest.mark.parametrize("value", [lambda r: r.mean("word"), lambda r: None + r.mean("x")])
+def test_results_that_are_no_numbers_leave_a_claim_undecided(value):
+    records = Records.of({"seed": i, "x": 1.0, "word": None} for i in range(3))
+    verdict = claim(at_least(0), value).decide(records, "quick")
+    assert (verdict.status, verdict.estimate) == ("undecided", None)
+    assert verdict.reason.startswith("the records do not hold numbers: ")
+
+
+def test_the_runs_needed_bring_the_interval_just_below_the_threshold():
+    # the value 10 is 1 above the threshold, the standard deviation of one run is sqrt(3)
+    verdict = claim(at_least(9)).decide(NOISY, "quick")
+    n = int(verdict.runs_needed)
+    half = [stats.t.ppf(0.975, k - 1) * math.sqrt(3 / k) for k in (n - 1, n)]
+    assert half[0] > 1 >= half[1]
+
+
+def test_runs_are_needed_only_by_what_more_of_them_could_decide():
+    assert math.isnan(claim(at_least(0)).decide(NOISY, "quick").runs_needed)
+    assert math.isnan(claim(at_least(0)).decide(replicates(math.nan), "quick").runs_needed)
+    assert math.isinf(claim(at_least(10)).decide(NOISY, "quick").runs_needed)

@@ -139,3 +139,24 @@ def test_a_figure_decides_its_claims():
 def test_a_missing_extra_is_named():
     assert figure().missing_extra() is None
     assert figure(requires={"numpy": "base", "no_such_module": "nlp"}).missing_extra() == "nlp"
+
+
+def test_a_part_with_one_replicate_does_not_stop_the_jackknife_of_the_others():
+    figure = Figure(
+        name="toy.parts",
+        title="",
+        paper="",
+        shows="",
+        scales={"quick": [Grid({"part": "run"}, seeds=4), Grid({"part": "reference"}, seeds=1)]},
+        run=lambda params, seed: {},
+        draw=lambda records: None,
+        claims=[
+            Claim("toy.1", "", "", lambda r: r.mean("x", part="run") / r.mean("x", part="reference"), at_least(0.5), "")
+        ],
+    )
+    rows = [{"part": "run", "seed": i, "x": 1 + 0.01 * i} for i in range(4)] + [
+        {"part": "reference", "seed": 0, "x": 1.0}
+    ]
+    (verdict,) = figure.decide(Records.of(rows), "quick")
+    assert verdict.status == "holds"
+    assert verdict.estimate.runs == 4

@@ -116,3 +116,17 @@ def test_replicates_that_do_not_matter_add_no_freedom(seed):
     many = [{"part": "b", "x": 0.0, "seed": i} for i in range(30)]
     value = lambda r: r.mean("x", part="a")  # noqa: E731
     assert jackknife(value, Records.of(few + many)) == pytest.approx(jackknife(value, Records.of(few)))
+
+
+def test_a_setting_that_was_run_once_stays_when_a_replicate_is_left_out(seed):
+    """A reference computed once beside repeated runs: the noise is that of the runs."""
+    noise = np.random.default_rng(seed).standard_normal(5)
+    rows = [{"part": "run", "x": float(x), "seed": i} for i, x in enumerate(noise)] + [
+        {"part": "reference", "x": 10.0, "seed": 0}
+    ]
+    value = lambda r: r.mean("x", part="run") - r.mean("x", part="reference")  # noqa: E731
+    with pytest.raises(LookupError, match="reference"):
+        jackknife(value, Records.of(rows))
+    found = jackknife(value, Records(tuple(rows), parameters=("part",)))
+    alone = jackknife(lambda r: r.mean("x") - 10, Records.of(rows[:-1]))
+    assert found == pytest.approx(alone)

@@ -82,7 +82,32 @@ class Verdict:
         if half == 0 or math.isinf(distance):
             return 0.0
         freedom = self.estimate.runs - 1
-        return float(stats.t.sf(distance / half * stats.t.ppf(0.5 + CONFIDENCE / 2, freedom), freedom))
+        return float(stats.t.sf(distance / half * _student(freedom), freedom))
+
+    @property
+    def runs_needed(self) -> float:
+        r"""For an undecided claim, the runs that would decide it at the present value and noise.
+
+        The smallest n whose half-width :math:`t_{n-1}\,s/\sqrt n`, with s from the present interval, is below the
+        distance to the threshold. Infinite beyond a billion, NaN where the claim is decided or the noise unknown.
+        """
+        if self.status != "undecided" or self.estimate is None or self.estimate.runs < 2:
+            return math.nan
+        runs, half = self.estimate.runs, (self.estimate.high - self.estimate.low) / 2
+        distance = self.claim.holds.distance(self.estimate.value)
+        spread = half / _student(runs - 1) * math.sqrt(runs)
+        if not math.isfinite(spread) or not math.isfinite(distance):
+            return math.nan
+        few, enough = runs, 2 * runs
+        while _student(enough - 1) * spread / math.sqrt(enough) > distance:
+            few, enough = enough, 2 * enough
+            if enough > 1e9:
+                return math.inf
+        while enough - few > 1:
+            middle = (few + enough) // 2
+            narrow = _student(middle - 1) * spread / math.sqrt(middle) <= distance
+            few, enough = (few, middle) if narrow else (middle, enough)
+        return float(enough)
 
 
 @dataclass(frozen=True)
@@ -99,7 +124,8 @@ class Claim:
     holds : the values for which the claim holds.
     because : where the threshold comes from.
     expect : the verdict on record for each scale; a claim known not to show is recorded as such.
-    note : for a recorded *fails* or *undecided*, why, and what scale would decide it.
+    note : for a recorded *fails* or *undecided*, why, and what would decide it: a larger n or d, another law. How many
+        replicates would is computed (:attr:`Verdict.runs_needed`).
     """
 
     id: str
@@ -119,8 +145,11 @@ class Claim:
             estimate = (
                 first if isinstance(first, Estimate) else jackknife(lambda r: float(_number(self.value(r))), records)
             )
-        except (LookupError, ValueError, ZeroDivisionError) as problem:
+        except (LookupError, ValueError, ArithmeticError) as problem:
             return Verdict(self, scale, "undecided", None, f"not enough data: {problem}")
+        except TypeError as problem:
+            # a result that is None or a word where a number is expected
+            return Verdict(self, scale, "undecided", None, f"the records do not hold numbers: {problem}")
         if not all(math.isfinite(x) for x in estimate[:3]):
             return Verdict(self, scale, "undecided", estimate, "the value is not finite")
         inside = [self.holds.contains(x) for x in estimate[:3]]
@@ -128,6 +157,11 @@ class Claim:
         if self.holds.high < estimate.low or estimate.high < self.holds.low:
             status = "fails"
         return Verdict(self, scale, status, estimate, "" if status == "holds" else self.note)
+
+
+def _student(freedom: float) -> float:
+    """The factor by which a standard error becomes the half-width of the interval."""
+    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
 
 
 def _number(value: float | Estimate) -> float:

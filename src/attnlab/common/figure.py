@@ -126,7 +126,8 @@ class Figure:
 
     def decide(self, records: Records, scale: str) -> list[Verdict]:
         """The verdict on every claim."""
-        return [claim.decide(records, scale) for claim in self.claims]
+        settings = tuple(name for name in self.knobs(scale) if name not in ("seed", "seeds"))
+        return [claim.decide(replace(records, parameters=settings), scale) for claim in self.claims]
 
     def missing_extra(self) -> str | None:
         """The name of the extra to install before this figure can run, if any."""

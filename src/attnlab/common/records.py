@@ -32,9 +32,13 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class Records:
-    """Rows of parameters and results. ``seed`` is the replicate; averages are over it."""
+    """Rows of parameters and results. ``seed`` is the replicate; averages are over it.
+
+    ``parameters`` names the entries that are settings and not results, where that is known (:meth:`Figure.decide`).
+    """
 
     rows: tuple[Row, ...]
+    parameters: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Records:
@@ -79,8 +83,16 @@ class Records:
         return Curve(np.array(xs, dtype=float), np.array([s.mean() for s in samples]), np.array(sem))
 
     def without_seed(self, seed: int) -> Records:
-        """All rows but those of one replicate, for the jackknife."""
-        return Records(tuple(row for row in self.rows if row.get("seed") != seed))
+        """All rows but those of one replicate, for the jackknife.
+
+        A setting that was run once stays: it is a computation without noise, beside others that are repeated.
+        """
+        if not self.parameters:
+            return Records(tuple(row for row in self.rows if row.get("seed") != seed))
+        settings = [repr([row.get(name) for name in self.parameters]) for row in self.rows]
+        elsewhere = {key for key, row in zip(settings, self.rows, strict=True) if row.get("seed") != seed}
+        pairs = zip(settings, self.rows, strict=True)
+        return Records(tuple(row for key, row in pairs if row.get("seed") != seed or key not in elsewhere))
 
 
 _ABSENT = object()
