@@ -1,7 +1,9 @@
 """Every snippet and example runs as printed."""
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -45,14 +47,30 @@ def test_an_example_is_short_and_has_a_title(example):
     assert re.match(r'"""\n.+\n=+\n', text)
 
 
+def shell_blocks(page):
+    """What a page prints as shell commands; ``make`` targets are what runs these tests."""
+    blocks = re.findall(r"^```bash\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return [block.replace(".venv/bin/", "") for block in blocks if not block.startswith("make ")]
+
+
 @pytest.mark.slow
-def test_the_commands_of_the_readme_run(tmp_path):
-    blocks = re.findall(r"^```bash\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.DOTALL | re.MULTILINE)
-    lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
-    commands = [line.replace(".venv/bin/", "") for line in lines if line.startswith(".venv/bin/attnlab")]
-    assert commands
-    for command in commands:
-        result = subprocess.run(
-            command.split(), capture_output=True, text=True, env=ENVIRONMENT, cwd=tmp_path, timeout=600
-        )
-        assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
+@pytest.mark.parametrize("page", [page for page in PAGES if shell_blocks(page)], ids=lambda page: page.name)
+def test_the_commands_of_a_page_run(page, tmp_path):
+    for name in ("examples", "docs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for block in shell_blocks(page):
+        with (tmp_path / "log").open("w+") as log:
+            # a session of its own, so that what a block starts in the background ends with it
+            shell = subprocess.Popen(
+                ["bash", "-e", "-c", block],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=ENVIRONMENT,
+                cwd=tmp_path,
+                start_new_session=True,
+            )
+            try:
+                assert shell.wait(timeout=900) == 0, f"{block}\n{(tmp_path / 'log').read_text()}"
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(shell.pid, signal.SIGTERM)
