@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -36,7 +37,7 @@ class Row:
     @property
     def text(self) -> str:
         """Value and spread with the digits that they support."""
-        return short(self.value) if self.spread is None else f"{short(self.value)} ± {short(self.spread, 1)}"
+        return plus_minus(self.value, self.spread or 0.0)
 
     @property
     def goal(self) -> str:
@@ -81,6 +82,23 @@ def short(value: float, digits: int = 3) -> str:
     ('2615', '0.0123', '41', '1.5e+07')
     """
     return f"{value:.0f}" if 10**digits <= abs(value) < 1e5 else f"{value:.{digits}g}"
+
+
+def plus_minus(value: float, spread: float) -> str:
+    """A value to the decimals that its spread supports, four digits at most.
+
+    >>> plus_minus(312.9, 24.1), plus_minus(7.07e-06, 0.01), plus_minus(1.0, 0.08), plus_minus(2615.3, 0.2)
+    ('313 ± 24', '0.00 ± 0.01', '1.00 ± 0.08', '2615 ± 0.2')
+    >>> plus_minus(0.5, 0.0)
+    '0.5'
+    """
+    if not spread > 0 or not math.isfinite(value):
+        return short(value)
+    decimals = -math.floor(math.log10(spread))
+    if value:
+        decimals = min(decimals, 3 - math.floor(math.log10(abs(value))))
+    rounded = f"{value:.{max(decimals, 0)}f}" if decimals <= 6 else short(value)
+    return f"{rounded} ± {short(spread, 1)}"
 
 
 def limit(target: str) -> float | None:
