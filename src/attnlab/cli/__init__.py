@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attnlab import __version__
+from attnlab.cli.arena import arena
 from attnlab.cli.bench import bench_app
 from attnlab.cli.explore import explore
 from attnlab.cli.jobs import Job, choose_engine, console, execute, exit_code, parse_knob, parse_shard, show, usage
@@ -27,6 +28,7 @@ app = typer.Typer(
     "Example: `attnlab reproduce slr` runs every figure of single-location regression.",
 )
 app.add_typer(store_app, name="store")
+app.command("arena")(arena)
 app.command("explore")(explore)
 app.command("theory", context_settings=SETTINGS)(theory)
 app.add_typer(bench_app, name="bench")

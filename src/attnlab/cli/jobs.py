@@ -49,7 +49,7 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
             console.print(f"{figure.name}: {len(figure.cells(scale))} cells, {_minutes([figure], scale)}")
         raise typer.Exit
     with Store(job.store, writable=True) as store:
-        _compute(runnable, scale, job, store)
+        compute(runnable, scale, job, store)
         if job.shard:
             console.print(f"this part is in {job.store}; bring the parts together with 'attnlab store merge'")
             return []
@@ -60,7 +60,8 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
     return results
 
 
-def _compute(figures: list[Figure], scale: str, job: Job, store: Store) -> None:
+def compute(figures: list[Figure], scale: str, job: Job, store: Store) -> None:
+    """Compute and commit the cells that are missing."""
     from attnlab.lab.progress import reporting
     from attnlab.lab.runner import compute_cells, missing_cells
 

@@ -1,3 +1,4 @@
+from .contest import arena as arena
 from .engine import DaskEngine as DaskEngine
 from .engine import LocalWorkers as LocalWorkers
 from .engine import RunningCluster as RunningCluster

@@ -135,7 +135,7 @@ def _label(row: Mapping[str, Any], names: Sequence[str]) -> str:
 
 def to_toml(figure: Figure, scale: str) -> str:
     """The request that runs a figure of the lab again with the knobs it has (for a sweep: its grids, as a comment)."""
-    if figure.name.startswith("sweep."):
+    if figure.name.startswith(("sweep.", "arena")):
         return "".join(f"# {json.dumps(dict(grid.params))}\n" for grid in figure.scales[scale])
     lines = [f'figure = "{figure.name}"', f'scale = "{scale}"']
     if len(figure.scales[scale]) == 1:

@@ -1,0 +1,189 @@
+"""The pictures of the arena, drawn from its table."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+
+from attnlab.common.drawing import COLORS, MARKERS, line, panels, points
+from attnlab.common.records import Curve, Records
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+# Errors are coloured and drawn down to this; exact recovery is below any such number.
+FLOOR = 1e-4
+BLANK = "#ededed"
+NOTHING = 1e-10
+# Black is kept for the references.
+LOOKS = list(zip(itertools.cycle((*COLORS[:6], COLORS[7])), MARKERS * 7, strict=False))
+
+Row = Mapping[str, Any]
+
+
+def heat_map(table: Records) -> Canvas:
+    """Learner by task, the error in each field; tasks that share their learners stand together."""
+    blocks = _blocks(table)
+    learners = [played(table, tasks) for tasks in blocks]
+    rows = max(map(len, learners))
+    columns = sum(map(len, blocks))
+    canvas, plots = panels(
+        1,
+        len(blocks),
+        width=(1.05 * columns + 3.4) / len(blocks),
+        height=0.44 * rows + 1.5,
+        width_ratios=[len(tasks) for tasks in blocks],
+    )
+    cmap = matplotlib.colormaps["viridis"]
+    for plot, tasks, names in zip(plots[0], blocks, learners, strict=True):
+        _fields(plot, table, tasks, names, cmap, rows)
+    scale = matplotlib.cm.ScalarMappable(matplotlib.colors.LogNorm(FLOOR, 1), cmap)
+    bar = canvas.colorbar(scale, ax=plots[0].tolist(), fraction=0.025, extend="min")
+    bar.set_label("test error / null error")
+    return canvas
+
+
+def _fields(plot: Axes, table: Records, tasks: list[str], names: list[str], cmap: Any, rows: int) -> None:
+    for x, task in enumerate(tasks):
+        for y, name in enumerate(names):
+            found = [row for row in table if row["task"] == task and row["learner"] == name]
+            if found:
+                _field(plot, x, y, max(found, key=lambda row: (row["status"] != "declined", row["n"])), cmap)
+    references = [y for y, name in enumerate(names) if name == "Bayes"]
+    for y in references:
+        plot.axhline(y - 0.5, color="black", linewidth=1.2)
+    plot.set(xlim=(-0.5, len(tasks) - 0.5), ylim=(rows - 0.5, -0.5))
+    plot.set_xticks(range(len(tasks)), [_heading(table, task) for task in tasks], fontsize=8.5)
+    plot.set_yticks(range(len(names)), names)
+    plot.xaxis.tick_top()
+    plot.tick_params(length=0)
+    plot.grid(False)
+    for side in plot.spines.values():
+        side.set_visible(False)
+
+
+def _field(plot: Axes, x: int, y: int, row: Row, cmap: Any) -> None:
+    """One coloured field with its number, or a grey one with its reason."""
+    value = row["relative_error"]
+    color, ink = BLANK, "#a63d00" if row["status"] == "failed" else "#555555"
+    if value is not None:
+        color = cmap(1 + np.log10(np.clip(value, FLOOR, 1)) / -np.log10(FLOOR))
+        ink = "black" if _luminance(color) > 0.45 else "white"
+    text = field_text(row, "\n")
+    plot.add_patch(matplotlib.patches.Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, color=color, linewidth=0))
+    plot.text(x, y, text, ha="center", va="center", fontsize=7.5, color=ink, linespacing=1.1)
+
+
+def field_text(row: Row, between: str) -> str:
+    """What stands in a field: error and standard error, or the reason why there is none."""
+    if row["status"] == "failed":
+        return "failed"
+    if row["status"] == "declined":
+        return str(row["reason"]).replace(" ", between, 1)
+    error = _number(row["relative_error"])
+    return error if row["sem"] is None or row["relative_error"] < NOTHING else f"{error}{between}±{_number(row['sem'])}"
+
+
+def _luminance(color: Any) -> float:
+    return float(np.dot(color[:3], (0.299, 0.587, 0.114)))
+
+
+def _number(value: float) -> str:
+    """Two or three digits, small ones as powers of ten.
+
+    >>> _number(0.4763), _number(3.2e-6), _number(4e-29)
+    ('0.476', '3e−06', '<1e−10')
+    """
+    if 0 < value < NOTHING:
+        return "<1e−10"
+    text = f"{value:.3f}" if value >= 0.001 or value == 0 else f"{value:.0e}"
+    return text.replace("-", "−")
+
+
+def _heading(table: Records, task: str) -> str:
+    sizes = [row["n"] for row in table if row["task"] == task and row["status"] in ("done", "failed")]
+    return f"{task.replace('.', chr(10), 1)}\nn = {max(sizes)}"
+
+
+def curves(table: Records) -> Canvas:
+    """Error against the number of examples, one panel for each task."""
+    tasks = [task for block in _blocks(table) for task in block]
+    columns = min(3, len(tasks))
+    canvas, plots = panels(-(-len(tasks) // columns), columns, width=3.7, height=2.9)
+    names = [name for name in played(table, tasks) if name != "Bayes"]
+    looks = dict(zip(names, LOOKS, strict=False))
+    handles: dict[str, Any] = {}
+    for plot, task in itertools.zip_longest(plots.flat, tasks):
+        if task is None:
+            plot.set_axis_off()
+            continue
+        _panel(plot, table, task, looks)
+        handles |= dict(zip(*reversed(plot.get_legend_handles_labels()), strict=True))
+    canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=6)
+    return canvas
+
+
+def _panel(plot: Axes, table: Records, task: str, looks: Mapping[str, tuple[str, str]]) -> None:
+    for name, (color, marker) in looks.items():
+        rows = _sorted(table, task, name, "done")
+        if not rows:
+            continue
+        n, error, sem, theory = (_column(rows, key) for key in ("n", "relative_error", "sem", "theory"))
+        shown = np.maximum(error, FLOOR / 10)
+        points(plot, Curve(n, shown, sem), color=color, fmt=marker, label=name, linestyle=":", linewidth=0.7)
+        if np.isfinite(theory).any():
+            line(plot, n, np.maximum(theory, FLOOR / 10), color=color, linewidth=1.1)
+    bayes = _sorted(table, task, "Bayes", "reference")
+    if bayes:
+        height = np.maximum(_column(bayes, "relative_error"), FLOOR / 10)
+        line(plot, _column(bayes, "n"), height, color="black", linestyle="--", label="Bayes")
+    plot.axhline(1, color=COLORS[7], linewidth=1)
+    plot.set(xscale="log", yscale="log", title=task, xlabel="examples n", ylabel="error / null error")
+    low, high = plot.get_ylim()
+    plot.set_ylim(max(low, FLOOR / 15), min(high, 4))
+
+
+def costs(rows: Records) -> Canvas:
+    """Seconds and memory, one line for each learner."""
+    names = list(dict.fromkeys(row["learner"] for row in rows))
+    canvas, ((left, right),) = panels(1, 2, width=4.2, height=0.27 * len(names) + 1.2, sharey=True)
+    for y, name in enumerate(names):
+        color, marker = LOOKS[y % len(LOOKS)]
+        mine = [row for row in rows if row["learner"] == name]
+        left.plot([row["seconds"] for row in mine], [y] * len(mine), marker, color=color, alpha=0.8)
+        if mine[0]["memory_mb"] is not None:
+            right.plot(mine[0]["memory_mb"], y, marker, color=color)
+    left.set_yticks(range(len(names)), names)
+    left.invert_yaxis()
+    left.set(xscale="log", xlabel="seconds a cell, one thread")
+    right.set(xlabel="peak memory, MB")
+    right.set_xlim(left=0)
+    return canvas
+
+
+def _blocks(table: Records) -> list[list[str]]:
+    """Scalar tasks, then sequence tasks."""
+    played = [row for row in table if row["status"] in ("done", "failed")]
+    kinds = dict.fromkeys(row["kind"] for row in played)
+    return [list(dict.fromkeys(row["task"] for row in played if row["kind"] == kind)) for kind in kinds]
+
+
+def played(table: Records, tasks: list[str]) -> list[str]:
+    """Who entered any of the tasks, in order, Bayes last."""
+    entered = {r["learner"] for r in table if r["task"] in tasks and r["status"] in ("done", "failed", "reference")}
+    order = dict.fromkeys(row["learner"] for row in table)
+    return sorted(entered, key=lambda name: (name == "Bayes", list(order).index(name)))
+
+
+def _sorted(table: Records, task: str, learner: str, status: str) -> list[Row]:
+    found = [r for r in table if (r["task"], r["learner"], r["status"]) == (task, learner, status)]
+    return sorted(found, key=lambda row: row["n"])
+
+
+def _column(rows: list[Row], name: str) -> np.ndarray:
+    return np.array([np.nan if row[name] is None else row[name] for row in rows], dtype=float)
