@@ -4,6 +4,7 @@ import numpy as np
 from attnlab import mha
 from attnlab.mha import device, varpro
 from attnlab.mha.layer import rows_of
+from attnlab.mha.normal_equations import normal_equations
 
 
 def test_the_compiled_equations_are_those_of_blas():
@@ -11,7 +12,7 @@ def test_the_compiled_equations_are_those_of_blas():
     rows = rows_of(*task.sample(50))
     theta = task.Theta + 0.1
     fit = varpro.regress(rows, theta)
-    expected = varpro.normal_equations(rows, theta, fit)
+    expected = normal_equations(rows, theta, fit)
     with jax.enable_x64(True):
         placed = device.place(rows, 2)
         w, factor, error = device.regress(placed, theta)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from attnlab import mha
+from attnlab.mha import normal_equations as gauss_newton
 from attnlab.mha import varpro
 from attnlab.mha.layer import rows_of
 from attnlab.mha.levenberg_marquardt import levenberg_marquardt
@@ -41,7 +42,7 @@ def test_regression_is_least_squares(problem):
 def test_normal_equations_are_the_projected_jacobian_product(problem):
     rows, theta = problem
     fit = varpro.regress(rows, theta)
-    equations = varpro.normal_equations(rows, theta, fit)
+    equations = gauss_newton.normal_equations(rows, theta, fit)
     J = jacobian(rows, theta, fit.W)
     Z = varpro.mean_keys(rows, theta)
     left = J - np.einsum("rq,qou->rou", Z @ np.linalg.pinv(Z), J)
@@ -56,7 +57,10 @@ def test_equations_in_a_span_are_the_restriction(problem):
     m, d, _ = theta.shape
     basis = np.random.default_rng(1).standard_normal((2, d, d))
     fit = varpro.regress(rows, theta)
-    full, small = varpro.normal_equations(rows, theta, fit), varpro.normal_equations_in(rows, theta, fit, basis)
+    full, small = (
+        gauss_newton.normal_equations(rows, theta, fit),
+        gauss_newton.normal_equations_in(rows, theta, fit, basis),
+    )
     E = np.kron(np.eye(m), basis.reshape(2, -1).T)
     assert np.allclose(E.T @ full.H @ E, small.H, rtol=1e-8, atol=1e-8 * np.abs(small.H).max())
     assert np.allclose(E.T @ full.g, small.g, atol=1e-9)
@@ -65,10 +69,23 @@ def test_equations_in_a_span_are_the_restriction(problem):
 def test_chunks_do_not_change_the_sums(problem, monkeypatch):
     rows, theta = problem
     fit = varpro.regress(rows, theta)
-    whole = varpro.normal_equations(rows, theta, fit)
-    monkeypatch.setattr(varpro, "_CHUNK_BYTES", 1)
-    parts = varpro.normal_equations(rows, theta, fit)
+    whole = gauss_newton.normal_equations(rows, theta, fit)
+    monkeypatch.setattr(gauss_newton, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(gauss_newton, "_CHUNK_ROWS", 7)
+    parts = gauss_newton.normal_equations(rows, theta, fit)
     assert np.allclose(whole.H, parts.H, atol=1e-10 * np.abs(whole.H).max())
+
+
+def test_threads_do_not_change_the_sums(problem, monkeypatch):
+    rows, theta = problem
+    fit = varpro.regress(rows, theta)
+    monkeypatch.setattr(gauss_newton, "_ROWS_OF_A_THREAD", 10)
+    sums = []
+    for threads in (1, 3):
+        monkeypatch.setattr(gauss_newton, "thread_count", lambda threads=threads: threads)
+        sums.append(gauss_newton.normal_equations(rows, theta, fit))
+    assert np.allclose(sums[0].H, sums[1].H, atol=1e-12 * np.abs(sums[0].H).max())
+    assert np.allclose(sums[0].g, sums[1].g, atol=1e-12 * np.abs(sums[0].g).max())
 
 
 @pytest.mark.parametrize("instance", range(5))

@@ -7,15 +7,20 @@ mu grows by 4 and the step is tried again, eight times at most.
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
+from attnlab.common.threads import single_threaded_blas
 from attnlab.mha.layer import Rows
-from attnlab.mha.varpro import NormalEquations, Regression, normal_equations, normal_equations_in, regress
+from attnlab.mha.normal_equations import NormalEquations, normal_equations, normal_equations_in
+from attnlab.mha.varpro import Regression, regress
 
 _TRIES = 8
+# With fewer unknowns than this the solution of the equations is too small for a threaded BLAS.
+_SMALL = 1000
 
 
 @dataclass(frozen=True)
@@ -54,21 +59,22 @@ def levenberg_marquardt(
     progress, patience : stop when ``patience`` steps in a row each lower the error by less than this share.
     deadline : value of ``time.monotonic()`` after which no further step is begun.
     """
-    fit, mu = regress(rows, theta), 1e-2
-    history = [fit.nmse(rows.Y)]
-    slow, converged = 0, history[0] < tolerance
-    while not converged and len(history) <= max_steps and time.monotonic() < deadline:
-        equations = (
-            normal_equations(rows, theta, fit) if basis is None else normal_equations_in(rows, theta, fit, basis)
-        )
-        accepted = _step(rows, theta, equations, basis, history[-1], mu)
-        if accepted is None:
-            converged = True
-            break
-        theta, fit, mu = accepted
-        history.append(fit.nmse(rows.Y))
-        slow = slow + 1 if history[-1] > (1 - progress) * history[-2] else 0
-        converged = history[-1] < tolerance or slow >= patience
+    with single_threaded_blas() if theta.size < _SMALL else nullcontext():
+        fit, mu = regress(rows, theta), 1e-2
+        history = [fit.nmse(rows.Y)]
+        slow, converged = 0, history[0] < tolerance
+        while not converged and len(history) <= max_steps and time.monotonic() < deadline:
+            equations = (
+                normal_equations(rows, theta, fit) if basis is None else normal_equations_in(rows, theta, fit, basis)
+            )
+            accepted = _step(rows, theta, equations, basis, history[-1], mu)
+            if accepted is None:
+                converged = True
+                break
+            theta, fit, mu = accepted
+            history.append(fit.nmse(rows.Y))
+            slow = slow + 1 if history[-1] > (1 - progress) * history[-2] else 0
+            converged = history[-1] < tolerance or slow >= patience
     return Fit(theta, fit.W, history[-1], len(history) - 1, converged, tuple(history))
 
 

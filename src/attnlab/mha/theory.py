@@ -23,7 +23,8 @@ from attnlab.common.validation import integer, nonnegative, one_of, positive, re
 from attnlab.mha.counting import examples_needed, unknowns
 from attnlab.mha.hard import parity_heads
 from attnlab.mha.layer import Rows, attention, check_layer, distinct_rows
-from attnlab.mha.varpro import normal_equations, regress
+from attnlab.mha.normal_equations import normal_equations
+from attnlab.mha.varpro import regress
 
 __all__ = [
     "agreement_probability",
@@ -168,22 +169,24 @@ def query_count(d: int, method: str = "pairs", rank: int = 1) -> int:
     ]
 
 
-def step_flops(n_heads: int, d: int, rows: int) -> dict[str, float]:
+def step_flops(n_heads: int, d: int, rows: int, k: int = 4) -> dict[str, float]:
     r"""Floating-point operations of one Levenberg-Marquardt step, by part (output width d).
 
-    ``assembly`` is the two products over rows, ``projection`` the elimination of W, ``solve`` the Cholesky factor;
-    ``direct`` is what :math:`J^\top J` formed from the Jacobian would cost.
+    ``assembly`` is the two products over rows, ``rows`` the work on single rows before them, ``projection`` the
+    elimination of W, ``solve`` the Cholesky factor; ``direct`` is what a symmetric product of the Jacobian with itself
+    would cost.
 
     Source: derived here.  Status: exact to leading order.
     """
     m, d, r = integer("n_heads", n_heads, low=1), integer("d", d, low=1), integer("rows", rows, low=1)
-    pairs, size = d * (d + 1) // 2, m * d * d
+    k = integer("k", k, low=2)
+    pairs, all_pairs, size = d * (d + 1) // 2, m * d * (m * d + 1) // 2, m * d * d
     return {
-        "assembly": 2.0 * r * pairs * d * d * (m * (m + 1) // 2) + 2.0 * r * size * m * pairs,
-        "rows": 2.0 * r * (m * d**3 + m * (m + 1) // 2 * d**3),
-        "projection": 2.0 * size**3,
+        "assembly": 2.0 * r * pairs * (all_pairs + m * size),
+        "rows": 2.0 * r * m * d * d * (3 * k + m * d),
+        "projection": float(size) ** 3,
         "solve": size**3 / 3,
-        "direct": 2.0 * r * d * float(size) ** 2,
+        "direct": r * d * float(size) ** 2,
     }
 
 
