@@ -1,6 +1,7 @@
-"""Imports point one way: cli -> explore, persist, lab -> systems -> common; in a system figures -> {learners, theory} -> task.
+"""Imports point one way: cli -> explore -> persist, lab -> systems -> common.
 
-The source is parsed, not imported, so an import inside a function counts like one at the top.
+In a system: figures -> {learners, theory} -> task. The source is parsed, not imported, so an import
+inside a function counts like one at the top.
 """
 
 import ast

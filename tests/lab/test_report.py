@@ -2,10 +2,9 @@
 
 import json
 import re
-import shutil
-import subprocess
 
 import pytest
+from browser import LAPTOP, PHONE, chromium, complaints, resize, screenshot
 from toy_figures import FIGURE
 
 from attnlab import lab
@@ -45,36 +44,36 @@ def test_an_unwritable_folder_is_said_in_one_line(tmp_path):
         lab.report([lab.run(FIGURE)], tmp_path / "file" / "report")
 
 
-def browse(report, tmp_path, *options):
-    """What headless Chromium makes of the page."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no Chromium on this machine: install the package 'chromium' to run the browser tests")
-    command = [
-        browser,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-background-networking",
-    ]
-    command += ["--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", *options]
-    return subprocess.run([*command, report.as_uri()], capture_output=True, text=True, timeout=120)
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with chromium(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
 
 
-def test_chromium_shows_the_table_and_the_picture(report, tmp_path):
-    shown = browse(report, tmp_path, "--dump-dom").stdout
-    assert shown.count("<tr") >= 2
-    assert 'class="status holds">holds<' in shown
+def test_the_browser_shows_the_table_and_the_picture(report, browser):
+    browser.get(report.as_uri())
+    rows = browser.find_elements("css selector", "tbody tr")
+    assert len(rows) == 1
+    assert rows[0].find_element("css selector", ".status.holds").text == "holds"
+    assert browser.execute_script("return document.images[0].naturalWidth") > 100
+    assert complaints(browser) == []
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_chromium_paints_the_page_on_a_laptop_and_on_a_phone(report, tmp_path, width):
+def test_a_click_on_a_claim_leads_to_its_row_and_the_settings_open(report, browser):
+    browser.get(report.as_uri())
+    browser.find_element("css selector", 'section a[href="#toy.1"]').click()
+    assert browser.current_url.endswith("#toy.1")
+    browser.find_element("css selector", "details summary").click()
+    assert browser.find_element("css selector", "details dl").is_displayed()
+
+
+@pytest.mark.parametrize("width", [LAPTOP, PHONE])
+def test_nothing_sticks_out_on_a_laptop_and_on_a_phone(report, browser, tmp_path, width):
     from matplotlib.image import imread
 
-    target = tmp_path / "page.png"
-    browse(report, tmp_path, f"--window-size={width},1000", f"--screenshot={target}")
-    pixels = imread(target)[:, :, :3]
-    assert pixels.shape[1] >= width
+    resize(browser, width)
+    browser.get(report.as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    pixels = imread(screenshot(browser, tmp_path / "page.png"))[:, :, :3]
     # a blank page would be one colour
     assert pixels.std() > 0.02

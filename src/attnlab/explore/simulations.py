@@ -10,11 +10,18 @@ import numpy as np
 
 from attnlab.common.records import Records, Row, proportion
 from attnlab.lab.store import Store
-from attnlab.mha.figures.recovery import LABELS
 
 Point = dict[str, Any]
 # How many stored trajectories of the phase portrait are shown, and how many points of each.
-TRAJECTORIES, TIMES = 24, 14
+TRAJECTORIES, TIMES = 16, 14
+# The learners of the mha figures, in words that fit a legend on a phone.
+LEARNERS = {
+    "race": "race (second order)",
+    "sculpting": "sculpting",
+    "projected_lbfgs": "L-BFGS, W projected out",
+    "lbfgs": "L-BFGS",
+    "adam": "Adam",
+}
 
 
 class Cells:
@@ -107,15 +114,16 @@ def _slr(cells: Cells) -> dict[str, list[Point]]:
         for row in cells.of("slr.portrait")
         if row["start"] == 0
     ]
-    labels = {"slr.manifold": "from M", "slr.small": "random starts", "slr.large": "random starts"}
-    labels |= {"slr.schedule": "λ lowered", "slr.sgd": "SGD, λ lowered"}
+    labels = {"slr.manifold": "starts on M", "slr.small": "random starts", "slr.large": "random starts, large λ"}
+    labels |= {"slr.schedule": "random starts, λ lowered", "slr.sgd": "SGD, λ lowered"}
     runs = []
     for figure, label in labels.items():
         # Runs that ended at the planted pair or, where none does, all of them.
         rows = [{**row, "final": row["lam"] / (1 + row["decay"] * row["n_steps"])} for row in cells.of(figure)]
-        found = [row for row in rows if row["end"] == "oracle"] or rows
-        for point in means(found, ("d", "L", "final"), lambda row: row["risk"]):
-            runs.append({**point, "lam": point["final"], "label": f"{label}: {len(found)} of {len(rows)} runs"})
+        found = [row for row in rows if row["end"] == "oracle"]
+        for point in means(found or rows, ("d", "L", "final"), lambda row: row["risk"]):
+            words = f"{label}: {len(found)} of {len(rows)} arrive"
+            runs.append({**point, "lam": point["final"], "label": words})
     return {"portrait": portraits, "runs": runs}
 
 
@@ -151,7 +159,7 @@ def _mha(cells: Cells) -> dict[str, list[Point]]:
     samples = shares(named("mha.samples"), ("learner", "m", "d", "k", "rho", "n"))
     families = shares(named("mha.recovery"), ("learner", "starts", "iterations", "n", "family"))
     return {
-        "samples": [{**point, "label": LABELS[point["learner"]]} for point in samples],
+        "samples": [{**point, "label": LEARNERS[point["learner"]]} for point in samples],
         "sizes": shares(named("mha.sizes"), ("k", "rho", "d", "n", "m")),
         "families": [{**point, "label": _budget(point)} for point in families],
     }
@@ -160,4 +168,4 @@ def _mha(cells: Cells) -> dict[str, list[Point]]:
 def _budget(point: Point) -> str:
     starts, n = point["starts"], point["n"]
     budget = "" if point["learner"] == "sculpting" else f", {starts} start{'s' if starts > 1 else ''}"
-    return f"{LABELS[point['learner']]}, n = {n}{budget}"
+    return f"{LEARNERS[point['learner']]}, n = {n}{budget}"

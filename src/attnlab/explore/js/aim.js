@@ -4,7 +4,7 @@
 attnlab.aim = ((theory, { interpolate, linspace, logspace }, { text }) => {
   const WIDTHS = [0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.4, 1.6,
     1.8, 2, 2.5, 3, 4, 5];
-  const LEARNERS = { amp: ["AMP", "#000000", "o"], single: ["one gradient descent", "#E69F00", "^"], averaged: ["gradient descents, averaged", "#CC79A7", "D"] };
+  const LEARNERS = { amp: ["AMP", "#000000", "o"], single: ["one gradient descent", "#E69F00", "^"], averaged: ["averaged gradient descent", "#CC79A7", "D"] };
   const heats = {};
 
   // The alphas offered: to 1.2 times 1/(T^2 + T - 2) for softmax, three decades for hardmax.
@@ -19,7 +19,7 @@ attnlab.aim = ((theory, { interpolate, linspace, logspace }, { text }) => {
       values: () => [["softmax", "softmax attention"], ["hardmax", "hardmax attention"]] },
     { key: "tokens", kind: "range", label: "tokens T", initial: 2, values: ({ channel }) => (channel === "hardmax" ? [2, 3, 4] : [2, 3, 4, 5, 6]) },
     { key: "rho", kind: "range", label: "width ρ = r/d", initial: 0.5, values: () => WIDTHS },
-    { key: "alpha", kind: "range", label: "samples α = n/d²", initial: 0.1, values: alphas },
+    { key: "alpha", kind: "range", label: "samples α = n/d²", initial: 0.15, values: alphas },
   ];
 
   // Another T keeps α(T² + T − 2), which is what matters for softmax.
@@ -45,15 +45,13 @@ attnlab.aim = ((theory, { interpolate, linspace, logspace }, { text }) => {
     const points = [];
     for (const [learner, [label, color, marker]] of Object.entries(LEARNERS)) {
       const found = stored(data.aim.points, state).filter((p) => p.learner === learner);
-      for (const d of [...new Set(found.map((p) => p.d))]) {
-        const here = found.filter((p) => p.d === d);
-        points.push({ x: here.map((p) => p.alpha), y: here.map((p) => p.mean), low: here.map((p) => p.mean - p.sem),
-          high: here.map((p) => p.mean + p.sem), color, marker, label: `${label}, d = ${d}` });
-      }
+      if (!found.length) continue;
+      points.push({ x: found.map((p) => p.alpha), y: found.map((p) => p.mean), low: found.map((p) => p.mean - p.sem),
+        high: found.map((p) => p.mean + p.sem), color, marker, label: `${label}, d = ${[...new Set(found.map((p) => p.d))].join(", ")}` });
     }
     const error = theory.mmse(alpha, rho, tokens, channel);
     points.push({ x: [alpha], y: [error], color: "#D55E00", marker: "o", size: 1.5, label: "this setting", kind: "theory" });
-    return { error, title: `Error against samples, ρ = ${text(rho)}, T = ${tokens}`, lines, rules, points,
+    return { error, title: "Error against samples", empty: "no stored run at this T and ρ", lines, rules, points,
       x: { label: "samples α = n/d²", domain: hard ? [0.02, 10] : [0, end], log: hard },
       y: { label: "error ‖S − Ŝ‖²/d", domain: hard ? [1e-3, 1.3] : [0, 1.04], log: hard } };
   }
@@ -78,7 +76,7 @@ attnlab.aim = ((theory, { interpolate, linspace, logspace }, { text }) => {
       points.push({ x: kept.map(([x]) => x), y: kept.map(([, c]) => c * unit), low: kept.map(([, c]) => Math.max(c - Math.sqrt(c), 0.01) * unit),
         high: kept.map(([, c]) => (c + Math.sqrt(c)) * unit), color: "#000000", label: `AMP, d = ${d}` });
     }
-    return { title: "Spectrum of the estimate", lines, points,
+    return { title: "Spectrum of the estimate", lines, points, empty: "no stored run at this T, ρ and α",
       x: { label: "eigenvalue", domain: [bins[0], top] }, y: { label: "density", domain: [0.01, 30], log: true } };
   }
 
@@ -106,7 +104,7 @@ attnlab.aim = ((theory, { interpolate, linspace, logspace }, { text }) => {
       return { x: here.map((p) => p.alpha), y: here.map((p) => p.rho), color: "#000000", hollow: !recovered, label: here.length ? label : "" };
     };
     const shift = (list, value, way) => list[Math.min(list.length - 1, Math.max(0, list.findIndex((v) => same(v, value)) + way))];
-    return { title: "Phase diagram: drag the orange point", heat: heat(state), lines, height: 330,
+    return { title: "Phase diagram: drag the ring", heat: heat(state), lines, height: 330,
       points: hard ? [group(false, "AMP runs stored")] : [group(true, "AMP recovers (error < 0.02)"), group(false, "AMP does not")],
       x: { label: "samples α = n/d²", domain: hard ? [0.02, 10] : [0, end], log: hard },
       y: { label: "width ρ = r/d", domain: [WIDTHS[0], WIDTHS[WIDTHS.length - 1]], log: true, ticks: [0.05, 0.1, 0.2, 0.5, 1, 2, 5] },

@@ -12,7 +12,7 @@ attnlab.mha = ((plot, { text }) => {
   const controls = [
     { key: "m", kind: "range", label: "heads m", initial: 2, values: () => [...new Set(layers.map((l) => l.m))] },
     { key: "rho", kind: "range", label: "head strength ρ = ‖Θ‖", initial: 4, values: () => [...new Set(layers.map((l) => l.rho))] },
-    { key: "n", kind: "range", label: "examples n", initial: 12, values: counts },
+    { key: "n", kind: "range", label: "examples n", initial: 16, values: counts },
   ];
 
   // Fewest examples with as many equations as unknowns (output width d).
@@ -25,8 +25,8 @@ attnlab.mha = ((plot, { text }) => {
     const layer = of(state), fit = layer.fits.find(({ n }) => n === state.n), k = sizes.k;
     const rows = [["planted", layer.planted], ["before: a random start", layer.start], [`after: fitted to n = ${state.n}`, fit.found]];
     const paint = (holder) => {
-      const total = Math.max(280, holder.clientWidth), gap = 22, cell = Math.min(168, (total - gap * (state.m - 1) - 26) / state.m);
-      const wide = 26 + state.m * (cell + gap), tall = rows.length * (cell + 34) + 26;
+      const total = Math.max(280, holder.clientWidth), gap = 22, cell = Math.min(168, (total - gap * (state.m - 1) - 30) / state.m);
+      const wide = 28 + state.m * (cell + gap) - gap, tall = rows.length * (cell + 34) + 46;
       const svg = plot.node("svg", { width: Math.min(total, wide), height: tall, viewBox: `0 0 ${Math.min(total, wide)} ${tall}`, role: "img",
         "font-family": plot.FONT, "aria-label": "Attention weights of every head: planted, at the start, recovered" });
       rows.forEach(([name, heads], r) => {
@@ -34,7 +34,7 @@ attnlab.mha = ((plot, { text }) => {
         plot.node("text", { x: 26, y: top - 8, fill: plot.INK, "font-size": 13, "font-weight": 600 }, svg, name);
         heads.forEach((weights, h) => {
           const left = 26 + h * (cell + gap), side = cell / k;
-          if (r === 0) plot.node("text", { x: left + cell, y: top - 8, "text-anchor": "end", fill: plot.INK, "font-size": 13 }, svg, `head ${h + 1}`);
+          if (r === rows.length - 1) plot.node("text", { x: left + cell / 2, y: top + cell + 17, "text-anchor": "middle", fill: plot.INK, "font-size": 13 }, svg, `head ${h + 1}`);
           weights.forEach((line, a) => line.forEach((weight, b) => {
             const square = plot.node("rect", { x: left + b * side, y: top + a * side, width: side + 0.3, height: side + 0.3, fill: plot.blue(weight) }, svg);
             plot.node("title", {}, square, `token ${a + 1} to token ${b + 1}: ${text(weight, 3)}`);
@@ -58,7 +58,7 @@ attnlab.mha = ((plot, { text }) => {
     };
     const limit = heads.map((m) => needed(m, sizes.d, sizes.k)), values = counts(state), last = values.length - 1;
     const pick = (list, value) => list.reduce((b, v) => (Math.abs(Math.log(v / value)) < Math.abs(Math.log(b / value)) ? v : b));
-    return { title: "Examples against heads: one layer each", points: [every(true), every(false)],
+    return { title: "Recovery map: drag the ring", points: [every(true), every(false)],
       lines: [{ x: heads, y: limit, color: "#D55E00", dash: "6 4", label: "counting limit" }],
       x: { label: "heads m", domain: [0.6, Math.max(...heads) + 0.4], ticks: heads }, y: { label: "examples n", domain: [2, 60], log: true },
       handle: { x: state.m, y: state.n, label: "Movable point: heads m and examples n. Arrow keys move it.",
@@ -73,8 +73,8 @@ attnlab.mha = ((plot, { text }) => {
       return { x: here.map((r) => r.n * (1 + 0.03 * (i - (names.length - 1) / 2))), y: here.map((r) => r.share), low: here.map((r) => r.low), high: here.map((r) => r.high), color, marker, label: here[0].label };
     });
     const rules = setting ? [{ x: needed(setting.m, setting.d, setting.k), color: "#D55E00", dash: "6 4", label: "counting limit" }] : [];
-    const words = setting ? `: m = ${setting.m}, d = ${setting.d}, k = ${setting.k}` : "";
-    return { title: `Success against examples${words}`, points, rules, x: { label: "examples n", domain: [6, 100], log: true, ticks: [8, 12, 16, 24, 40, 80] },
+    const words = setting ? ` (m = ${setting.m}, d = ${setting.d}, k = ${setting.k})` : "";
+    return { title: "Success against examples", empty: "no stored run", points, rules, x: { label: `examples n${words}`, domain: [6, 100], log: true, ticks: [8, 12, 16, 24, 40, 80] },
       y: { label: "share recovered (95 % interval)", domain: [-0.03, 1.03], ticks: [0, 0.25, 0.5, 0.75, 1] } };
   }
 
@@ -85,8 +85,8 @@ attnlab.mha = ((plot, { text }) => {
       return { x: here.map((r) => r.m + 0.1 * (i - (tokens.length - 1) / 2)), y: here.map((r) => r.share), low: here.map((r) => r.low), high: here.map((r) => r.high), color, marker, label: `race, k = ${k}` };
     });
     const most = Math.max(3, ...rows.map((r) => r.m)), n = [...new Set(rows.map((r) => r.n))].join(" or ");
-    return { title: `Success against heads, ρ = ${text(state.rho)}${n ? `, n = ${n}` : ""}`, points,
-      x: { label: "heads m", domain: [0.6, most + 0.4], ticks: Array.from({ length: most }, (_, i) => i + 1) },
+    return { title: "Success against heads", empty: "no stored run", points,
+      x: { label: `heads m (ρ = ${text(state.rho)}${n ? `, n = ${n}` : ""})`, domain: [0.6, most + 0.4], ticks: Array.from({ length: most }, (_, i) => i + 1) },
       y: { label: "share recovered (95 % interval)", domain: [-0.03, 1.03], ticks: [0, 0.25, 0.5, 0.75, 1] } };
   }
 
@@ -97,7 +97,7 @@ attnlab.mha = ((plot, { text }) => {
       return { x: here.map((r) => families.indexOf(r.family) + 0.1 * (i - (budgets.length - 1) / 2)), y: here.map((r) => r.share), low: here.map((r) => r.low), high: here.map((r) => r.high),
         color, marker, hollow: budgets.slice(0, i).some((b) => rows.find((r) => r.label === b).learner === here[0].learner), label };
     });
-    return { title: "Success by family of layers and learner", points, height: 300,
+    return { title: "Success by family and learner", empty: "no stored run", points, height: 300,
       x: { label: "family", domain: [-0.5, Math.max(families.length, 1) - 0.5], ticks: families.map((_, i) => i), format: (i) => families[i].replace("_", " ") },
       y: { label: "share recovered (95 % interval)", domain: [-0.03, 1.03], ticks: [0, 0.25, 0.5, 0.75, 1] } };
   }

@@ -50,7 +50,7 @@ attnlab.page = (({ text }, plot, exports) => {
   }
 
   function restore() {
-    const [, name, query] = PARAMETER.exec(decodeURI(location.hash.slice(1))) || [];
+    const [, name, query] = PARAMETER.exec(location.hash.slice(1)) || [];
     current = name in views ? name : Object.keys(views)[0];
     if (name in views) states[name] = complete(views[name], Object.fromEntries(new URLSearchParams(query || "")));
     render();

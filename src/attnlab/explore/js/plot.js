@@ -25,6 +25,8 @@ attnlab.plot = ((axes) => {
     return ruler.measureText(words).width;
   }
 
+  const label = (axis, tick) => (axis.format ? axis.format(tick) : axes.text(tick, 6));
+
   const path = (x, y) => {
     let d = "", pen = "M";
     for (let i = 0; i < x.length; i++) {
@@ -99,13 +101,13 @@ attnlab.plot = ((axes) => {
       node("line", { x1: x.position(tick), x2: x.position(tick), y1: top, y2: bottom, stroke: grid, "stroke-width": 0.7 }, svg);
       node("line", { x1: x.position(tick), x2: x.position(tick), y1: bottom, y2: bottom + 4, stroke: SOFT }, svg);
       node("text", { x: x.position(tick), y: bottom + 18, "text-anchor": "middle", fill: INK, "font-size": 12.5 }, svg,
-        (spec.x.format || axes.text)(tick));
+        label(spec.x, tick));
     }
     for (const tick of y.ticks) {
       node("line", { y1: y.position(tick), y2: y.position(tick), x1: left, x2: right, stroke: grid, "stroke-width": 0.7 }, svg);
       node("line", { y1: y.position(tick), y2: y.position(tick), x1: left - 4, x2: left, stroke: SOFT }, svg);
       node("text", { x: left - 7, y: y.position(tick) + 4.5, "text-anchor": "end", fill: INK, "font-size": 12.5 }, svg,
-        (spec.y.format || axes.text)(tick));
+        label(spec.y, tick));
     }
     node("rect", { x: left, y: top, width: right - left, height: bottom - top, fill: "none", stroke: SOFT }, svg);
     node("text", { x: (left + right) / 2, y: bottom + 38, "text-anchor": "middle", fill: INK, "font-size": 13 }, svg, spec.x.label);
@@ -179,12 +181,13 @@ attnlab.plot = ((axes) => {
 
   // The movable point: drag it, or focus it and use the arrow keys; `move(x, y)` is told where it should be.
   function handle(svg, spec, box, x, y, holder) {
-    const { x: hx, y: hy, label, move, step } = spec.handle, px = x.position(hx), py = y.position(hy);
-    const group = node("g", { tabindex: 0, role: "slider", "aria-label": label, class: "handle",
+    const { x: hx, y: hy, label: words, color = "#D55E00", move, step } = spec.handle, px = x.position(hx), py = y.position(hy);
+    const group = node("g", { tabindex: 0, role: "slider", "aria-label": words, class: "handle",
       "aria-valuetext": `${axes.text(hx)}, ${axes.text(hy)}`, "aria-valuenow": hx, transform: `translate(${px},${py})` }, svg);
     node("circle", { r: 18, fill: "transparent" }, group);
-    node("circle", { r: 12, class: "ring", fill: "none", stroke: "transparent", "stroke-width": 3 }, group);
-    node("circle", { r: 7.5, fill: "#D55E00", stroke: "#fff", "stroke-width": 2 }, group);
+    node("circle", { r: 15, class: "ring", fill: "none", stroke: "transparent", "stroke-width": 3 }, group);
+    node("circle", { r: 8.5, fill: "none", stroke: "#fff", "stroke-width": 7 }, group);
+    node("circle", { r: 8.5, fill: "none", stroke: color, "stroke-width": 4 }, group);
     group.addEventListener("keydown", (event) => {
       const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
       if (way) { event.preventDefault(); step(...way); }
@@ -192,11 +195,16 @@ attnlab.plot = ((axes) => {
     group.addEventListener("pointerdown", (event) => {
       event.preventDefault();
       group.focus();
+      holder.dragging = true;
       const follow = (e) => {
         const area = holder.querySelector("svg").getBoundingClientRect();
         move(x.invert(e.clientX - area.left), y.invert(e.clientY - area.top));
       };
-      const stop = () => { window.removeEventListener("pointermove", follow); window.removeEventListener("pointerup", stop); };
+      const stop = () => {
+        window.removeEventListener("pointermove", follow);
+        window.removeEventListener("pointerup", stop);
+        setTimeout(() => { holder.dragging = false; }, 0); // the click that ends a drag comes first, and is none
+      };
       window.addEventListener("pointermove", follow);
       window.addEventListener("pointerup", stop);
     });
@@ -208,8 +216,8 @@ attnlab.plot = ((axes) => {
     const focused = holder.contains(document.activeElement) && document.activeElement.classList.contains("handle");
     const total = Math.max(280, holder.clientWidth), svg = node("svg", { role: "img", "font-family": FONT });
     svg.setAttribute("aria-label", `${spec.title}. Horizontal: ${spec.x.label}. Vertical: ${spec.y.label}.`);
-    const top = legend(svg, spec, total - 60, 46);
-    const marks = axes.scale(spec.y, [1, 0], 5).ticks.map((tick) => width((spec.y.format || axes.text)(tick), 12.5));
+    const indent = total < 420 ? 8 : 46, top = legend(svg, spec, total - indent - 8, indent);
+    const marks = axes.scale(spec.y, [1, 0], 5).ticks.map((tick) => width(label(spec.y, tick), 12.5));
     const left = 34 + Math.max(...marks, 16), right = total - 14, tall = spec.square ? Math.min(right - left, 460) : spec.height || 280;
     const box = { left, right: spec.square ? left + tall : right, top: top + 4, bottom: top + 4 + tall };
     const height = box.bottom + 46;
@@ -222,11 +230,15 @@ attnlab.plot = ((axes) => {
     }
     frame(svg, spec, box, x, y);
     content(svg, spec, box, x, y);
+    if (spec.empty && !spec.points.some((series) => series.kind !== "theory" && series.x.length)) {
+      node("text", { x: (box.left + box.right) / 2, y: box.top + 20, "text-anchor": "middle", fill: SOFT, "font-size": 12.5 }, svg, spec.empty);
+    }
     readout(svg, spec, box, x, y);
     if (spec.click) {
       svg.style.cursor = "crosshair";
       svg.addEventListener("click", (event) => {
         const area = svg.getBoundingClientRect(), px = event.clientX - area.left, py = event.clientY - area.top;
+        if (holder.dragging) return;
         if (px >= box.left && px <= box.right && py >= box.top && py <= box.bottom) spec.click(x.invert(px), y.invert(py));
       });
     }

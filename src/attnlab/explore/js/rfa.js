@@ -17,7 +17,7 @@ attnlab.rfa = ((theory, { logspace }, { text }) => {
     { key: "N", kind: "range", label: "keys N", initial: 16, values: () => sizes.N },
     { key: "heads", kind: "range", label: "heads M", initial: 1000, values: () => HEADS },
     { key: "scale", kind: "range", label: "bias scale c", initial: 0, values: () => [0, 0.5, 1, 2, 4, 8] },
-    { key: "n", kind: "range", label: "samples n", initial: 1024, values: () => [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384] },
+    { key: "n", kind: "range", label: "samples n", initial: 512, values: () => [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384] },
   ];
 
   function predict(data, { target, d, N }, model, n) {
@@ -42,7 +42,7 @@ attnlab.rfa = ((theory, { logspace }, { text }) => {
     const peak = state.heads * (state.d + 1), rules = [{ y: 1, color: "#57606a", dash: "2 4" }];
     rules.push({ x: state.n, color: "#57606a", dash: "6 4", label: `n = ${state.n}` });
     if (peak >= 32 && peak <= 32768) rules.push({ x: peak, color: "#E69F00", dash: "8 4", label: `n = M(d + 1) = ${peak}` });
-    return { title: "Learning curves", lines, points, rules, height: 340,
+    return { title: "Learning curves", empty: "no stored run at this target, d and N", lines, points, rules, height: 340,
       x: { label: "samples n", domain: [32, 32768], log: true, ticks: [64, 256, 1024, 4096, 16384] },
       y: { label: "test error / Var f*", domain: [0.005, 3], log: true } };
   }
@@ -56,7 +56,7 @@ attnlab.rfa = ((theory, { logspace }, { text }) => {
     }
     const peak = state.n / (state.d + 1), rules = [{ x: state.heads, color: "#E69F00", dash: "8 4", label: `M = ${state.heads}` }];
     if (peak > 10) rules.push({ x: peak, color: "#57606a", dash: "6 4", label: "M(d + 1) = n: error peaks" });
-    return { title: `Error against heads at n = ${state.n}`, lines, points, rules, x: { label: "heads M", domain: [10, 4000], log: true },
+    return { title: "Error against heads", empty: "no stored run at this setting", lines, points, rules, x: { label: `heads M (n = ${state.n})`, domain: [10, 4000], log: true },
       y: { label: "test error / Var f*", domain: [0, Math.max(1.3, ...points.flatMap((p) => p.high)) * 1.05] } };
   }
 
@@ -65,8 +65,8 @@ attnlab.rfa = ((theory, { logspace }, { text }) => {
     if (Number.isFinite(limit)) lines.push({ x: [0, 8], y: [limit, limit], color: "#0072B2", dash: "6 4", label: "no bias, M = ∞ (theory)" });
     const rows = data.rfa.scales.filter((r) => r.target === state.target && r.d === state.d && r.N === state.N && r.n === state.n);
     for (const heads of [...new Set(rows.map((r) => r.heads))]) points.push(series(rows.filter((r) => r.heads === heads), "scale", MODELS.brfa, `, M = ${heads}`));
-    return { title: `Error against the bias W₀ = cI at n = ${state.n}`, lines, points,
-      rules: [{ x: state.scale, color: "#E69F00", dash: "8 4", label: `c = ${text(state.scale)}` }], x: { label: "bias scale c", domain: [-0.2, 8.2] },
+    return { title: "Error against the bias W₀ = cI", empty: "no stored run at this setting", lines, points,
+      rules: [{ x: state.scale, color: "#E69F00", dash: "8 4", label: `c = ${text(state.scale)}` }], x: { label: `bias scale c (n = ${state.n})`, domain: [-0.2, 8.2] },
       y: { label: "test error / Var f*", domain: [0, Math.max(1.2, ...points.flatMap((p) => p.high)) * 1.05] } };
   }
 

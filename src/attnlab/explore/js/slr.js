@@ -8,11 +8,11 @@ attnlab.slr = ((theory, { linspace, logspace }, { text }) => {
   const DEFAULT = "-0.7,0.5;0.15,-0.55;0.1,0.2";
 
   const controls = [
-    { key: "lam", kind: "range", label: "inverse temperature λ", initial: 0.2, values: () => LAMBDAS },
+    { key: "lam", kind: "range", label: "inverse temp. λ", initial: 0.05, values: () => LAMBDAS },
     { key: "d", kind: "range", label: "dimension d", initial: 400, values: () => [10, 20, 40, 80, 100, 200, 400, 800, 1600, 6400] },
     { key: "L", kind: "range", label: "tokens L", initial: 10, values: () => [2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50] },
-    { key: "off", kind: "range", label: "start off the manifold by", initial: 0, values: () => [0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3] },
-    { key: "time", kind: "range", label: "train until time", initial: 50, values: () => [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] },
+    { key: "off", kind: "range", label: "off the manifold by", initial: 0, values: () => [0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3] },
+    { key: "time", kind: "range", label: "train until", initial: 50, values: () => [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] },
   ];
 
   const read = (words) => words.split(";").map((pair) => pair.split(",").map(Number))
@@ -54,22 +54,22 @@ attnlab.slr = ((theory, { linspace, logspace }, { text }) => {
       { x: [1, -1], y: [-1, 1], color: "#000000", marker: "^", hollow: true, size: 1.2, label: "maxima" },
     ].map((p) => ({ ...p, kind: "theory" }));
     for (const run of data.slr.portrait.filter((p) => p.d === state.d && p.L === state.L && Math.abs(p.lam - state.lam) < 1e-9)) {
-      points.push({ x: run.kappa, y: run.nu, color: "#57606a", size: 0.5, label: "gradient descent, stored" });
+      points.push({ x: run.kappa, y: run.nu, color: "#57606a", size: 0.55, label: "gradient descent, stored" });
     }
     const last = starts[starts.length - 1], limit = (v) => Math.max(-1, Math.min(1, v));
     const moved = (pair) => set({ starts: write([...starts.slice(0, -1), pair.map(limit)]) });
-    return { title: "Phase portrait: click to start a trajectory", square: true, arrows, lines, points,
+    return { title: "Phase portrait: click to start", square: true, arrows, lines, points,
       heat: { values, domain: [Math.min(...flat), Math.max(...flat)], label: "risk, low to high" },
       x: { label: "κ = k · k*", domain: [-1.04, 1.04], ticks: [-1, -0.5, 0, 0.5, 1] },
       y: { label: "ν = v · v*", domain: [-1.04, 1.04], ticks: [-1, -0.5, 0, 0.5, 1] },
       click: (kappa, nu) => set({ starts: write([...starts, [kappa, nu].map(limit)]) }),
-      handle: { x: last[0], y: last[1], label: "Movable start: κ and ν. Arrow keys move it.",
+      handle: { x: last[0], y: last[1], color: COLORS[starts.length - 1], label: "Movable start: κ and ν. Arrow keys move it.",
         move: (kappa, nu) => moved([kappa, nu]), step: (right, up) => moved([last[0] + 0.05 * right, last[1] + 0.05 * up]) } };
   }
 
   function riskInTime(state, law, paths) {
     const first = 0.01, lines = paths.map(({ times, states }, i) => {
-      const shown = times.map((t, k) => [Math.max(t, first), theory.risk(states[k], law)]);
+      const shown = times.map((t, k) => [t, theory.risk(states[k], law)]).filter(([t]) => t >= first);
       return { x: shown.map(([t]) => t), y: shown.map(([, r]) => r), color: COLORS[i], width: 2.2, name: `start ${i + 1}` };
     });
     const top = Math.max(theory.nullRisk(), ...lines.flatMap((l) => l.y));
@@ -85,7 +85,7 @@ attnlab.slr = ((theory, { linspace, logspace }, { text }) => {
     const points = data.slr.runs.filter((r) => r.d === state.d && r.L === state.L).map((r, i) => ({ x: [r.lam], y: [r.mean],
       low: [r.mean - r.sem], high: [r.mean + r.sem], color: COLORS[(i + 1) % 6], marker: "os^Dv"[i % 5], label: r.label }));
     points.push({ x: [state.lam], y: [theory.oracleRisk(state)], color: "#D55E00", size: 1.5, label: "this λ", kind: "theory" });
-    return { title: "Risk at the planted pair against λ",
+    return { title: "Risk against λ",
       lines: [{ x, y, color: "#0072B2", width: 2.4, label: "(k*, v*)" }], points,
       rules: [{ y: theory.linearRisk(state.L), color: "#57606a", dash: "2 4", label: "linear" },
         { y: theory.nullRisk(), color: "#57606a", dash: "8 4", label: "predict zero" }],
@@ -97,7 +97,7 @@ attnlab.slr = ((theory, { linspace, logspace }, { text }) => {
     const x = linspace(0.4, 2, 81), y = x.map((lam) => theory.transverseExponent({ ...state, lam }));
     const most = Math.max(...y.map(Math.abs), 1e-6), here = theory.transverseExponent(state);
     const points = state.lam >= 0.4 ? [{ x: [state.lam], y: [here], color: "#D55E00", size: 1.5, label: "this λ", kind: "theory" }] : [];
-    return { here, title: "Stability of the planted pair against λ",
+    return { here, title: "Stability of the planted pair",
       lines: [{ x, y, color: "#0072B2", width: 2.4, label: "rate at which the flow leaves M" }], points,
       rules: [{ x: LIMIT, color: "#D55E00", dash: "6 4", label: "λ = √3/2" }, { y: 0, color: "#57606a", width: 1 }],
       x: { label: "inverse temperature λ", domain: [0.4, 2] }, y: { label: "rate (positive: unstable)", domain: [-1.1 * most, 1.1 * most] } };
@@ -107,12 +107,12 @@ attnlab.slr = ((theory, { linspace, logspace }, { text }) => {
     const law = { d: state.d, L: state.L, lam: state.lam };
     const paths = read(state.starts).map((start) => thinned(theory.flow(begin(start, state.off), state.time, law, 2e-5)));
     const last = stability(state), ends = paths.map(({ states }) => states[states.length - 1]);
-    const found = ends.filter(([k, v]) => Math.abs(v) > 0.9 && k * v > 0 && Math.abs(k) > 0.9).length;
-    const facts = [`${found} of ${ends.length} trajectories are at ±(k*, v*) by time ${text(state.time)}. Risk there: ${text(theory.oracleRisk(law))}; `
-      + `best linear predictor: ${text(theory.linearRisk(state.L))}.`];
+    const found = ends.filter(([k, v]) => Math.abs(v) > 0.9 && k * v > 0).length, far = Math.min(...ends.map(([k]) => Math.abs(k)));
+    const facts = [`By time ${text(state.time)}, ${found} of ${ends.length} trajectories approach ±(k*, v*): |ν| > 0.9, κ of the same sign and at least ${text(far, 2)} in size.`
+      + ` Risk at (k*, v*): ${text(theory.oracleRisk(law))}; best linear predictor: ${text(theory.linearRisk(state.L))}.`];
     facts.push(last.here > 0
       ? `At this λ the planted pair is unstable off the manifold (rate ${text(last.here, 3)}): start a little off it and train long to see it left.`
-      : `At this λ the planted pair is stable (slowest rate ${text(last.here, 3)}). It loses stability near λ = √3/2 ≈ 0.866.`);
+      : `At this λ the planted pair is stable (slowest rate ${text(last.here, 3)}). For large d it loses stability at λ = √3/2 ≈ 0.866.`);
     if (!state.off) facts.push("Started exactly on the manifold M (θ = η = ρ = 0), training never leaves it.");
     return { facts, charts: [portrait(state, law, paths, data, set), riskInTime(state, law, paths), riskInLambda(state, data), last],
       command: `attnlab run slr.portrait --set lam=${state.lam} --set d=${state.d} --set L=${state.L}`,

@@ -1,0 +1,279 @@
+"""The explorer in use: real clicks, keys and drags in a headless browser, at the width of a laptop and of a phone."""
+
+import csv
+import json
+import re
+import time
+
+import pytest
+from browser import LAPTOP, PHONE, complaints, requests, resize, screenshot
+
+from attnlab.lab import registry
+
+VIEWS = ("aim", "slr", "rfa", "mha")
+pytest.importorskip("selenium")
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+
+def show(browser, page, fragment=""):
+    """Open the page afresh at a state."""
+    browser.get("about:blank")
+    browser.get(page.as_uri() + fragment)
+    settle(browser)
+
+
+def settle(browser):
+    """Wait until what was asked for is drawn and the address says so."""
+    browser.execute_async_script("const done = arguments[0]; setTimeout(done, 160)")
+
+
+def find(browser, selector):
+    return browser.find_element("css selector", selector)
+
+
+def state(browser, view):
+    return json.loads(browser.execute_script("return JSON.stringify(attnlab.page.states[arguments[0]])", view))
+
+
+def facts(browser, view):
+    return find(browser, f"#{view} .facts").text
+
+
+def test_no_complaint_and_no_request_while_all_views_are_opened(browser, page):
+    show(browser, page)
+    requests(browser), complaints(browser)
+    for view in VIEWS:
+        find(browser, f"#tab-{view}").click()
+        settle(browser)
+        shown = [v for v in VIEWS if find(browser, f"#{v}").is_displayed()]
+        assert shown == [view]
+        assert all(f.text for f in browser.find_elements("css selector", f"#{view} h3"))
+    assert complaints(browser) == []
+    assert requests(browser) == []
+
+
+def test_tabs_answer_to_arrow_keys(browser, page):
+    show(browser, page, "#aim")
+    find(browser, "#tab-aim").send_keys(Keys.ARROW_LEFT)
+    assert find(browser, "#mha").is_displayed()
+    assert browser.switch_to.active_element.get_attribute("id") == "tab-mha"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_control_has_a_name_and_moves_with_the_keyboard(browser, page, view):
+    show(browser, page, f"#{view}")
+    for control in browser.find_elements("css selector", f"#{view} .controls input, #{view} .controls select"):
+        name = control.get_attribute("id")
+        assert find(browser, f'label[for="{name}"]').text
+        before = control.get_attribute("value")
+        control.send_keys(Keys.ARROW_RIGHT if control.tag_name == "input" else Keys.ARROW_DOWN)
+        settle(browser)
+        assert control.get_attribute("value") != before, name
+        if control.tag_name == "input":
+            assert control.get_attribute("aria-valuetext") == find(browser, f'output[for="{name}"]').text
+
+
+def test_a_slider_moves_theory_and_address_and_the_address_restores_both(browser, page):
+    show(browser, page, "#aim?rho=0.5&alpha=0.1")
+    assert "0.3922" in facts(browser, "aim")
+    slider = find(browser, "#aim-rho")
+    slider.send_keys(Keys.ARROW_RIGHT)
+    settle(browser)
+    assert state(browser, "aim")["rho"] == 0.6
+    said = facts(browser, "aim")
+    assert "0.3922" not in said
+    address = browser.current_url
+    assert "rho=0.6" in address
+    browser.get("about:blank")
+    browser.get(address)
+    settle(browser)
+    assert facts(browser, "aim") == said
+
+
+def test_an_address_pasted_into_the_open_page_is_followed(browser, page):
+    show(browser, page, "#aim")
+    browser.execute_script('location.hash = "#slr?lam=0.9&d=100"')
+    settle(browser)
+    assert find(browser, "#slr").is_displayed()
+    assert (state(browser, "slr")["lam"], state(browser, "slr")["d"]) == (0.9, 100)
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#nothing", "#aim?rho=abc&tokens=99", "#slr?starts=7,8;x", "#rfa?target=none", "#%"]
+)
+def test_a_wrong_address_falls_back_to_what_is_allowed(browser, page, fragment):
+    complaints(browser)
+    show(browser, page, fragment)
+    assert complaints(browser) == []
+    assert any(find(browser, f"#{view}").is_displayed() for view in VIEWS)
+
+
+def test_more_tokens_keep_the_scaled_number_of_samples(browser, page):
+    show(browser, page, "#aim?tokens=2&alpha=0.1")
+    find(browser, "#aim-tokens").send_keys(Keys.ARROW_RIGHT)
+    settle(browser)
+    assert state(browser, "aim")["alpha"] == pytest.approx(0.04)
+    assert "0.3922" in facts(browser, "aim")
+
+
+def test_the_movable_point_answers_to_keys_and_keeps_the_focus(browser, page):
+    show(browser, page, "#aim?rho=0.5&alpha=0.1")
+    point = find(browser, "#aim .handle")
+    browser.execute_script("arguments[0].focus()", point)
+    for key in (Keys.ARROW_RIGHT, Keys.ARROW_UP, Keys.ARROW_UP):
+        browser.switch_to.active_element.send_keys(key)
+        settle(browser)
+    assert state(browser, "aim")["alpha"] == pytest.approx(0.1025)
+    assert state(browser, "aim")["rho"] == 0.7
+    assert "handle" in browser.switch_to.active_element.get_attribute("class")
+
+
+def test_the_movable_point_can_be_dragged_across_the_threshold(browser, page):
+    show(browser, page, "#aim?rho=0.5&alpha=0.1")
+    ActionChains(browser).drag_and_drop_by_offset(find(browser, "#aim .handle"), 150, 0).perform()
+    settle(browser)
+    assert state(browser, "aim")["alpha"] > 0.1875
+    assert state(browser, "aim")["rho"] == 0.5
+    assert "Bayes error at this setting: 0." in facts(browser, "aim")
+
+
+def test_a_click_starts_a_trajectory_and_a_drag_does_not(browser, page):
+    show(browser, page, "#slr?starts=0.5,0.5")
+    portrait = find(browser, '[data-name="slr-portrait"] svg')
+    ActionChains(browser).move_to_element_with_offset(portrait, -40, 60).click().perform()
+    settle(browser)
+    assert len(state(browser, "slr")["starts"].split(";")) == 2
+    assert "of 2 trajectories" in facts(browser, "slr")
+    ActionChains(browser).drag_and_drop_by_offset(find(browser, "#slr .handle"), 30, 0).perform()
+    settle(browser)
+    assert len(state(browser, "slr")["starts"].split(";")) == 2
+    find(browser, "#slr-clear").click()
+    settle(browser)
+    assert len(state(browser, "slr")["starts"].split(";")) == 1
+
+
+def test_the_planted_pair_loses_stability_at_the_slider(browser, page):
+    show(browser, page, "#slr?lam=0.8")
+    assert "the planted pair is stable" in facts(browser, "slr")
+    show(browser, page, "#slr?lam=1")
+    assert "the planted pair is unstable" in facts(browser, "slr")
+
+
+def test_stored_points_show_where_they_were_run_and_a_button_leads_there(browser, page):
+    show(browser, page, "#rfa?target=f1_p2&d=64")
+    assert "no stored run at this target" in find(browser, '[data-name="rfa-curves"] svg').get_attribute("textContent")
+    browser.find_element("xpath", "//section[@id='rfa']//button[contains(., 'learning curve')]").click()
+    settle(browser)
+    assert state(browser, "rfa")["d"] == 16
+    drawn = find(browser, '[data-name="rfa-curves"] svg').get_attribute("textContent")
+    assert "no stored run" not in drawn
+    assert "RFA, M = 1000" in drawn
+
+
+def commands(browser, page):
+    """The command and the line of Python of each view at an unusual setting."""
+    settings = {"aim": "rho=0.8&tokens=3", "slr": "lam=0.3&L=5", "rfa": "target=f2_q1&scale=2", "mha": "m=3&n=24"}
+    for view, setting in [*settings.items(), ("aim", "channel=hardmax&tokens=2"), ("rfa", "target=softmax_g4")]:
+        show(browser, page, f"#{view}?{setting}")
+        yield find(browser, f"#{view} .command code").text, find(browser, f"#{view} .python code").text
+
+
+def test_the_commands_are_valid_requests(browser, page):
+    for command, line in commands(browser, page):
+        words = command.split()
+        assert words[:2] == ["attnlab", "run"]
+        figure = registry.select([words[2]])[0]
+        knobs = dict(word.split("=") for word in words[4::2])
+        assert figure.changed("quick", {name: float(value) for name, value in knobs.items()})
+        compile(line, "the page", "exec")
+
+
+def test_the_line_of_python_prints_what_the_page_says(browser, page, capsys):
+    show(browser, page, "#aim?rho=0.8&tokens=3&alpha=0.05")
+    exec(find(browser, "#aim .python code").text)
+    printed = float(capsys.readouterr().out)
+    said = float(re.search(r"Bayes error at this setting: ([0-9.]+)\.", facts(browser, "aim")).group(1))
+    assert said == pytest.approx(printed, rel=1e-3)
+
+
+def test_copy_says_that_it_has_copied(browser, page):
+    show(browser, page, "#mha")
+    button = find(browser, "#mha .command .copy")
+    button.click()
+    settle(browser)
+    assert button.text == "copied"
+
+
+@pytest.mark.parametrize("view", ["aim", *(pytest.param(view, marks=pytest.mark.slow) for view in VIEWS[1:])])
+def test_charts_are_saved_as_png_and_csv(browser, page, tmp_path, view):
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    show(browser, page, f"#{view}")
+    for figure in browser.find_elements("css selector", f"#{view} .chart"):
+        for button in figure.find_elements("css selector", ".exports button"):
+            button.click()
+            target = tmp_path / f"attnlab-{figure.get_attribute('data-name')}.{button.text.lower()}"
+            wait_for(target)
+            if button.text == "PNG":
+                assert target.read_bytes().startswith(b"\x89PNG")
+            else:
+                header, *rows = csv.reader(target.read_text().splitlines())
+                assert rows
+                assert {len(row) for row in rows} == {len(header)}
+
+
+def wait_for(path, seconds=10):
+    end = time.monotonic() + seconds
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert path.exists(), path
+
+
+OUTSIDE = """return [...document.querySelectorAll(`#${arguments[0]} .drawing svg`)].flatMap((svg) => {
+  const frame = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll("text")].filter((text) => {
+    const box = text.getBoundingClientRect();
+    return box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1;
+  }).map((text) => text.textContent);
+})"""
+OVERLAPPING = """return [...document.querySelectorAll(`#${arguments[0]} .drawing svg`)].flatMap((svg) => {
+  const texts = [...svg.querySelectorAll("text")].map((t) => [t.textContent, t.getBoundingClientRect()]), found = [];
+  texts.forEach(([a, p], i) => texts.slice(i + 1).forEach(([b, q]) => {
+    const across = p.left < q.right - 1 && q.left < p.right - 1, along = p.top < q.bottom - 3 && q.top < p.bottom - 3;
+    if (across && along) found.push(`${a} / ${b}`);
+  }));
+  return found;
+})"""
+
+
+@pytest.mark.parametrize("width", [LAPTOP, PHONE])
+@pytest.mark.parametrize("fragment", [*VIEWS, "mha?m=3", "aim?channel=hardmax"])
+def test_no_text_is_clipped_or_overlaps(browser, page, tmp_path, fragment, width):
+    from matplotlib.image import imread
+
+    resize(browser, width)
+    view = fragment.partition("?")[0]
+    try:
+        show(browser, page, f"#{fragment}")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert browser.execute_script(OUTSIDE, view) == []
+        assert browser.execute_script(OVERLAPPING, view) == []
+        # a blank page would be one colour
+        assert imread(screenshot(browser, tmp_path / "page.png"))[:, :, :3].std() > 0.02
+    finally:
+        resize(browser, LAPTOP)
+
+
+def test_without_a_store_each_view_says_what_to_run(tmp_path, browser):
+    from attnlab.explore.page import explorer
+
+    empty, points = explorer(tmp_path / "empty.html")
+    assert points == 0
+    for view in VIEWS:
+        show(browser, empty, f"#{view}")
+        note = find(browser, f"#{view} .nothing")
+        assert note.is_displayed()
+        words = note.find_element("css selector", "code").text.split()
+        assert words[:2] == ["attnlab", "reproduce"]
+        assert len(registry.select(words[2:])) == len(words[2:])
+    assert complaints(browser) == []
