@@ -16,6 +16,7 @@ from attnlab.cli.arena import arena
 from attnlab.cli.bench import bench_app
 from attnlab.cli.explore import explore
 from attnlab.cli.jobs import Job, choose_engine, console, execute, exit_code, parse_knob, parse_shard, show, usage
+from attnlab.cli.plan import plan
 from attnlab.cli.store import store_app
 from attnlab.cli.theory import SETTINGS, theory
 
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.add_typer(store_app, name="store")
 app.command("arena")(arena)
 app.command("explore")(explore)
+app.command("plan")(plan)
 app.command("theory", context_settings=SETTINGS)(theory)
 app.add_typer(bench_app, name="bench")
 
@@ -148,9 +150,10 @@ def report(
     scale: Scale = "quick",
     store: StorePath = Path("results/attnlab.sqlite"),
     out: OutFolder = Path("results/report"),
+    ledger_file: Annotated[Path | None, typer.Option("--ledger", help="Write the claims alone, as JSON.")] = None,
 ) -> None:
     """Write the report of what is stored, computing nothing. Example: `attnlab report --store results/quick.sqlite`."""
-    from attnlab.lab import registry
+    from attnlab.lab import ledger, registry
     from attnlab.lab.page import report as write
     from attnlab.lab.runner import collect
     from attnlab.lab.store import Store
@@ -161,7 +164,11 @@ def report(
         results = [collect(figure, scale, opened) for figure in figures]
     results = [result for result in results if result.cells]
     show(results, recorded=True)
-    console.print(f"report: {write(results, out)}")
+    if ledger_file is not None:
+        ledger.write(results, scale, ledger_file)
+        console.print(f"ledger: {ledger_file}", soft_wrap=True)
+    else:
+        console.print(f"report: {write(results, out)}")
 
 
 def _interrupt(signum: int, frame: object) -> NoReturn:

@@ -4,7 +4,9 @@ from .engine import LocalWorkers as LocalWorkers
 from .engine import RunningCluster as RunningCluster
 from .engine import SerialEngine as SerialEngine
 from .engine import SlurmJobs as SlurmJobs
+from .needs import Plan as Plan
 from .page import report as report
+from .planner import plan as plan
 from .registry import add as add
 from .registry import figures as figures
 from .registry import learners as learners

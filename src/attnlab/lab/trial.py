@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from attnlab.common.figure import Params, Record
 from attnlab.common.seeds import spawn
-from attnlab.common.validation import one_of
+from attnlab.common.validation import integer, one_of
 from attnlab.lab import registry
+
+# Parameters of the law that learners of the systems ask for, and the attribute of the task that holds them.
+TOLD = {
+    "rho": "rho",
+    "channel": "channel",
+    "beta": "beta",
+    "noise": "noise",
+    "width": "width",
+    "n_heads": "n_heads",
+    "nu": "strength",
+}
+# Examples to which a learner is fitted when its parameters are checked.
+PROBE = 8
 
 
 @dataclass(frozen=True)
@@ -21,11 +36,14 @@ class Trial:
     """The function that runs a cell, together with the types its names mean: it travels to workers as it is.
 
     The cell's parameters are ``task`` and ``learner`` (names), ``task.x`` and ``learner.x`` (their parameters),
-    ``n_train`` and ``n_test``.
+    ``n_train`` (or ``alpha``, for a task that knows ``n_samples(alpha)``) and ``n_test``. A learner that asks for a
+    parameter of the law (:data:`TOLD`) is told the task's unless it is given one. With ``theory`` the references of
+    the systems stand beside the measured errors.
     """
 
     tasks: Mapping[str, type]
     learners: Mapping[str, type]
+    theory: bool = True
 
     @classmethod
     def of(cls, tasks: list[str], learners: list[str]) -> Trial:
@@ -43,24 +61,63 @@ class Trial:
         given = _of("task", params, fields)
         if "seed" in fields:
             given.setdefault("seed", seed)
+        task = _made(params["task"], task_type, given)
         learner_type = self.learners[params["learner"]]
-        known = list(inspect.signature(learner_type).parameters)
-        options = _of("learner", params, known)
+        known = inspect.signature(learner_type).parameters
+        options = _told(task, known) | _of("learner", params, list(known))
         if "random_state" in known:
             options.setdefault("random_state", seed)
-        return _made(params["task"], task_type, given), _made(params["learner"], learner_type, options)
+        return task, _made(params["learner"], learner_type, options)
+
+    def check(self, params: Params) -> None:
+        """Refuse a wrong request before anything is computed.
+
+        Learners check their parameters when they are fitted: one with parameters given is fitted to a few examples,
+        and an error that speaks of one of them is the request's.
+        """
+        task, learner = self.build(params, 0)
+        train_size(task, params)
+        integer("n_test", params["n_test"], low=2)
+        given = [name.removeprefix("learner.") for name in params if name.startswith("learner.")]
+        if not given:
+            return
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                learner.fit(*task.sample(PROBE, 0))
+        except (ValueError, TypeError) as error:
+            if str(error).startswith(tuple(f"{name} " for name in given)):
+                raise ValueError(f"{params['learner']}: {error}") from error
+        except Exception:  # a few examples may be too few: no fault of the request
+            pass
 
     def __call__(self, params: Params, seed: np.random.SeedSequence) -> Record:
         """Sample, fit, test; the null predictor is the mean of the training outputs."""
         planted, train, test = spawn(seed, 3)
         task, learner = self.build(params, int(planted.generate_state(1)[0]))
-        X, y = task.sample(params["n_train"], train)
-        learner.fit(X, y)
+        n_train = train_size(task, params)
+        X, y = task.sample(n_train, train)
+        with warnings.catch_warnings():
+            # whether the learner converged is in the record
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            learner.fit(X, y)
         X_test, y_test = task.sample(params["n_test"], test)
         error = float(np.mean((learner.predict(X_test) - y_test) ** 2))
         null = float(np.mean((y_test - y.mean(axis=0)) ** 2))
-        theory = {f"theory.{name}": value for name, value in predictions(task, learner, params["n_train"]).items()}
-        return {"mse": error, "null": null, "relative_error": error / null, **theory}
+        said = predictions(task, learner, n_train) if self.theory else {}
+        theory = {f"theory.{name}": value for name, value in said.items()}
+        settled = {"converged": bool(learner.converged_)} if hasattr(learner, "converged_") else {}
+        return {"mse": error, "null": null, "relative_error": error / null, **settled, **theory}
+
+
+def train_size(task: Any, params: Params) -> int:
+    """The number of training examples that a cell asks for, by ``n_train`` or by ``alpha``."""
+    if ("n_train" in params) == ("alpha" in params):
+        raise ValueError("the number of examples must be given as n_train or as alpha, one of them")
+    if "n_train" in params:
+        return integer("n_train", params["n_train"], low=1)
+    if not hasattr(task, "n_samples"):
+        raise ValueError(f"{params['task']} does not know what alpha means; give n_train")
+    return int(task.n_samples(params["alpha"]))
 
 
 def predictions(task: Any, learner: Any, n: int) -> dict[str, float]:
@@ -70,6 +127,12 @@ def predictions(task: Any, learner: Any, n: int) -> dict[str, float]:
         if reference.speaks_of(task, learner) and (value := reference.error(task, learner, n)) is not None:
             found[reference.name] = float(value)
     return found
+
+
+def _told(task: Any, known: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    """What a learner asks to know of the law; one whose default is None finds it out by itself."""
+    asked = {name: source for name, source in TOLD.items() if name in known and known[name].default is not None}
+    return {name: getattr(task, source) for name, source in asked.items() if hasattr(task, source)}
 
 
 def _made(name: str, kind: type, options: Mapping[str, Any]) -> Any:

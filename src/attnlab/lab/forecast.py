@@ -1,0 +1,123 @@
+"""What theory says before anything is simulated: the examples a learner needs, and what no learner can reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from attnlab.common.reference import Reference
+from attnlab.lab import registry
+from attnlab.lab.crossing import search
+
+# How far beyond the simulated sizes theory is asked.
+REACH = 64
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a reference says: the error relative to null at the sizes asked, and the size it needs.
+
+    Attributes
+    ----------
+    n : the smallest size that reaches the target; infinite when none does up to the largest size asked.
+    at_most : the theory does not speak below ``n``, so fewer may do.
+    standing : exact, asymptotic, bound or heuristic.
+    sizes, errors : the curve; NaN where the theory is silent.
+    """
+
+    n: float
+    at_most: bool
+    standing: str
+    sizes: tuple[int, ...]
+    errors: tuple[float, ...]
+
+    def __str__(self) -> str:
+        if math.isinf(self.n):
+            spoken = [n for n, error in zip(self.sizes, self.errors, strict=True) if not math.isnan(error)]
+            return f"> {max(spoken)} ({self.standing})"
+        return f"{'at most ' * self.at_most}{self.n:.0f} ({self.standing})"
+
+
+def is_floor(reference: Reference) -> bool:
+    """Whether nobody, or no learner of its kind, falls below it."""
+    return reference.standing == "bound" or (reference.learner is None and reference.name != "null")
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """The references that speak of one task and learner."""
+
+    task: Any
+    learner: Any
+
+    def references(self, wanted: Callable[[Reference], bool]) -> list[Reference]:
+        """Those that satisfy a condition."""
+        return [r for r in registry.references() if r.speaks_of(self.task, self.learner) and wanted(r)]
+
+    def error(self, reference: Reference, n: int) -> float:
+        """NaN where the theory is silent."""
+        value = reference.error(self.task, self.learner, n)
+        return math.nan if value is None else float(value)
+
+    def null(self) -> float:
+        """Error of the null predictor, NaN where no reference gives it."""
+        found = self.references(lambda reference: reference.name == "null")
+        return self.error(found[0], 1) if found else math.nan
+
+    def out_of_reach(self, target: float, n: int) -> str:
+        """Why the target cannot be reached with n examples, where an exact value or a bound says so."""
+        null = self.null()
+        for reference in self.references(is_floor):
+            share = self.error(reference, n) / null
+            if reference.standing in ("exact", "bound") and share > target:
+                return f"out of reach: {reference.name} {share:.3g} ({reference.standing})"
+        return ""
+
+    def need(self, target: float, low: int, high: int, measured_null: float) -> Forecast | None:
+        """What theory says that this learner needs."""
+        own = self.references(lambda reference: reference.learner is not None and not is_floor(reference))
+        return self._first(own, target, low, high, measured_null)
+
+    def least(self, target: float, low: int, high: int, measured_null: float) -> Forecast | None:
+        """What the Bayes predictor needs, where its error depends on the number of examples."""
+        floors = self.references(lambda reference: reference.learner is None and is_floor(reference))
+        found = self._first(floors, target, low, high, measured_null)
+        return found if found and low < found.n < math.inf else None
+
+    def _first(
+        self, references: list[Reference], target: float, low: int, high: int, measured_null: float
+    ) -> Forecast | None:
+        """The first reference that speaks, followed until it comes down to the target."""
+        null = self.null()
+        null = measured_null if math.isnan(null) else null
+        for reference in references:
+            said: dict[int, float] = {}
+
+            def error(n: int, reference: Reference = reference, said: dict[int, float] = said) -> float:
+                said[n] = self.error(reference, n) / null
+                return math.inf if math.isnan(said[n]) else said[n]
+
+            search(error, target, low, REACH * high)
+            for n in _drawn(low, high):
+                error(n)
+            if not all(map(math.isnan, said.values())):
+                return _forecast(said, target, reference.standing)
+        return None
+
+
+def _drawn(low: int, high: int) -> list[int]:
+    """Sizes between which a straight line passes for the curve."""
+    count = max(2, round(2 * math.log2(high / low)) + 1)
+    return sorted({round(low * (high / low) ** (i / (count - 1))) for i in range(count)})
+
+
+def _forecast(said: dict[int, float], target: float, standing: str) -> Forecast:
+    sizes = sorted(said)
+    reached = [n for n in sizes if said[n] <= target]
+    before = [n for n in sizes if reached and n < reached[0]]
+    at_most = bool(reached) and (not before or math.isnan(said[before[-1]]))
+    return Forecast(
+        float(reached[0]) if reached else math.inf, at_most, standing, tuple(sizes), tuple(said[n] for n in sizes)
+    )
