@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import picture, scaling
+from benchmarks.machine import LIBRARIES
 from benchmarks.results import Results
 from benchmarks.rows import Row, short
 
@@ -63,16 +64,19 @@ def machine_block(results: Results | None) -> str:
     """What the numbers were measured on."""
     if results is None:
         return ABSENT
-    return table(("", ""), ((key, str(value)) for key, value in results.machine.items()))
+    versions = {name: results.machine[name] for name in ("python", *LIBRARIES) if name in results.machine}
+    shown = {key: str(value) for key, value in results.machine.items() if key not in versions}
+    shown["versions"] = ", ".join(f"{name} {number}" for name, number in versions.items())
+    return table(("measured on", ""), shown.items())
 
 
-def rows_block(results: Results | None) -> str:
-    """All rows but the growths, part by part."""
+def rows_block(results: Results | None, *, growth: bool = True) -> str:
+    """All rows part by part, with or without the growths."""
     if results is None:
         return ABSENT
     texts = []
     for part, rows in results.rows.items():
-        lines = [_cells(row) for row in rows if row.kind != "growth"]
+        lines = [_cells(row) for row in rows if growth or row.kind != "growth"]
         if part in results.failed:
             texts.append(f"### {part}\n\nThis part failed: `{results.failed[part].strip().splitlines()[-1]}`")
         elif lines:
@@ -88,7 +92,7 @@ def _cells(row: Row) -> list[str]:
         extra.append(f"compile {row.compile:.1f} s apart")
     if row.memory is not None:
         extra.append(f"peak {row.memory / 1e6:.0f} MB")
-    return [row.name, f"{row.text} {row.unit}".strip(), row.target, mark, "; ".join(filter(None, extra))]
+    return [row.name, f"{row.text} {row.unit}".strip(), row.goal, mark, "; ".join(filter(None, extra))]
 
 
 def growth_block(results: Results | None) -> str:
@@ -123,7 +127,7 @@ def missed_block(results: Results | None) -> str:
 
 BLOCKS: dict[str, Callable[[Results, Results | None], Any]] = {
     "machine": lambda cpu, gpu: machine_block(cpu),
-    "cpu": lambda cpu, gpu: rows_block(cpu),
+    "cpu": lambda cpu, gpu: rows_block(cpu, growth=False),
     "growth": lambda cpu, gpu: growth_block(cpu),
     "missed": lambda cpu, gpu: missed_block(cpu),
     "gpu-machine": lambda cpu, gpu: machine_block(gpu),

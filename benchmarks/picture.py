@@ -26,13 +26,13 @@ def draw(results: Results, gpu: Results | None = None) -> Any:
     """Two panels of named points with their spread, and the targets as ticks."""
     ratios = _of_kind(results, "ratio")
     shares = [*_of_kind(results, "share"), *(_of_kind(gpu, "share") if gpu else [])]
-    height = 1.4 + 0.24 * max(len(ratios), len(shares), 4)
-    canvas, ((left, right),) = panels(1, 2, width=6.4, height=height)
-    _points(left, ratios)
+    places = max(len(ratios), len(shares), 4)
+    canvas, ((left, right),) = panels(1, 2, width=6.4, height=1.4 + 0.24 * places)
+    _points(left, ratios, places)
     left.set_xscale("log")
     left.axvline(1.0, color="0.7", linewidth=0.8, zorder=0)
     left.set_xlabel("times faster (or smaller) than the alternative")
-    _points(right, shares)
+    _points(right, shares, places)
     right.set_xlim(0, max([1.0, *(1.08 * row.value for row in shares)]))
     right.axvline(1.0, color="0.7", linewidth=0.8, zorder=0)
     right.set_xlabel("share of the rate measured in the same run")
@@ -44,7 +44,7 @@ def _of_kind(results: Results, kind: str) -> list[Row]:
     return [row for row in results.all_rows() if row.kind == kind]
 
 
-def _points(axes: Any, rows: list[Row]) -> None:
+def _points(axes: Any, rows: list[Row], places: int) -> None:
     """From top to bottom in the order they were measured."""
     for place, row in enumerate(rows):
         color = {True: MET, False: MISSED, None: UNDECIDED}[row.met]
@@ -52,7 +52,7 @@ def _points(axes: Any, rows: list[Row]) -> None:
         if (goal := limit(row.target)) is not None:
             axes.plot([goal, goal], [place - 0.38, place + 0.38], color="black", linewidth=1.6, zorder=1)
     axes.set_yticks(range(len(rows)), [_label(row.name) for row in rows], fontsize=7)
-    axes.set_ylim(max(len(rows), 1) - 0.4, -0.6)
+    axes.set_ylim(places - 0.4, -0.6)
     axes.grid(axis="y", color="0.92")
     if not rows:
         axes.text(0.5, 0.5, "nothing of this kind was measured", transform=axes.transAxes, ha="center", color="0.5")
