@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from attnlab.common.claim import Verdict
     from attnlab.common.figure import Figure
     from attnlab.lab.engine import Engine
     from attnlab.lab.runner import Result, Shard
@@ -46,7 +48,8 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
     runnable = [figure for figure in figures if (extra := figure.missing_extra()) is None or _skip(figure, extra)]
     if job.dry_run:
         for figure in runnable:
-            console.print(f"{figure.name}: {len(figure.cells(scale))} cells, {_minutes([figure], scale)}")
+            expected = _duration(figure.minutes.get(scale, 0.0))
+            console.print(f"{figure.name}: {len(figure.cells(scale))} cells, {expected} on two cores")
         raise typer.Exit
     with Store(job.store, writable=True) as store:
         compute(runnable, scale, job, store)
@@ -67,9 +70,7 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store) -> None:
 
     cells = missing_cells(figures, scale, store, retry_failed=job.retry_failed, shard=job.shard)
     if cells and not job.quiet:
-        pending = {cell.figure for cell in cells}
-        expected = _minutes([figure for figure in figures if figure.name in pending], scale)
-        console.print(f"{len(cells)} cells to compute, {expected}")
+        _announce(figures, scale, Counter(cell.figure for cell in cells))
     with reporting(console, len(cells), job.quiet) as progress:
         try:
             compute_cells(cells, store, job.engine, report=progress, fail_fast=job.fail_fast)
@@ -78,8 +79,26 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store) -> None:
             raise typer.Exit(130) from None
 
 
-def _minutes(figures: list[Figure], scale: str) -> str:
-    return f"about {sum(figure.minutes.get(scale, 0.0) for figure in figures):.1f} min on two cores"
+def _announce(figures: list[Figure], scale: str, missing: Counter[str]) -> None:
+    """Before anything starts: what each figure still has to compute and how long that is expected to take."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for column in ("left", "right", "right"):
+        table.add_column(justify=column, no_wrap=True)
+    total = 0.0
+    for figure in figures:
+        if left := missing[figure.name]:
+            share = left / len(figure.cells(scale))
+            total += share * figure.minutes.get(scale, 0.0)
+            table.add_row(figure.name, f"{left} cells", _duration(share * figure.minutes.get(scale, 0.0)))
+    console.print(f"{missing.total()} cells to compute, {_duration(total)} on two cores")
+    if table.row_count > 1:
+        console.print(table, highlight=False)
+
+
+def _duration(minutes: float) -> str:
+    if minutes <= 0:
+        return "time unknown"
+    return f"about {minutes:.1f} min" if minutes < 90 else f"about {minutes / 60:.1f} h"
 
 
 def _skip(figure: Figure, extra: str) -> bool:
@@ -88,24 +107,40 @@ def _skip(figure: Figure, extra: str) -> bool:
 
 
 def show(results: list[Result], *, recorded: bool) -> None:
-    """The table of verdicts, and the cells that failed."""
-    from attnlab.lab.page import interval
+    """The ledger: what differs from the record first, every claim by paper, the tally, and the cells that failed."""
+    from attnlab.lab import ledger
 
-    table = Table(title="verdicts", title_justify="left")
-    table.add_column("claim", no_wrap=True)
-    for heading in ("verdict", "value [95 %]", "holds if", "sentence"):
-        table.add_column(heading)
-    colors = {"holds": "green", "fails": "red", "undecided": "yellow"}
-    for verdict in (verdict for result in results for verdict in result.verdicts):
-        status = f"[{colors[verdict.status]}]{verdict.status}"
-        if recorded and not verdict.as_recorded:
-            status += f"[/] (recorded: {verdict.expected})"
-        table.add_row(verdict.claim.id, status, interval(verdict), str(verdict.claim.holds), verdict.claim.says)
-    if table.row_count:
-        console.print(table)
+    verdicts = [verdict for result in results for verdict in result.verdicts]
+    changed = [verdict for verdict in verdicts if recorded and not verdict.as_recorded]
+    for title, group in {"differs from the record": changed, **ledger.by_paper((v.claim, v) for v in verdicts)}.items():
+        if group:
+            console.print(_table(title, group, recorded=recorded))
+    if verdicts:
+        told = f"; {len(changed) or 'none'} differ from the record" if recorded else ""
+        console.print(f"{ledger.tally(v.status for v in verdicts)}{told}", highlight=False)
     for cell in (cell for result in results for cell in result.failed):
         last = cell.error.strip().splitlines()[-1]
         console.print(f"failed: {cell.figure} {cell.id[:12]} {cell.params}: {last}", markup=False, soft_wrap=True)
+
+
+def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:
+    from rich.markup import escape
+
+    from attnlab.lab import ledger
+
+    table = Table(title=title, title_justify="left", expand=True)
+    table.add_column("claim", no_wrap=True)
+    for heading in ("verdict", "value [95 %]", "holds if", "sentence"):
+        table.add_column(escape(heading))
+    colors = {"holds": "green", "fails": "red", "undecided": "yellow"}
+    for verdict in verdicts:
+        status = f"[{colors[verdict.status]}]{verdict.status}[/]"
+        if recorded and not verdict.as_recorded:
+            status += f" (recorded: {verdict.expected})"
+        says = [verdict.claim.says, *filter(None, (verdict.reason, ledger.decided_by(verdict)))]
+        cells = map(escape, (ledger.interval(verdict), str(verdict.claim.holds), "\n".join(says)))
+        table.add_row(verdict.claim.id, status, *cells)
+    return table
 
 
 def exit_code(results: list[Result], *, recorded: bool) -> int:

@@ -7,9 +7,7 @@ import datetime
 import hashlib
 import inspect
 import json
-import math
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -18,6 +16,7 @@ from typing import Any
 
 from attnlab.common.claim import Verdict
 from attnlab.common.drawing import style
+from attnlab.lab import ledger
 from attnlab.lab.errors import StoreUnwritable
 from attnlab.lab.maintenance import export_csv, table
 from attnlab.lab.runner import Result
@@ -45,52 +44,12 @@ def report(results: Sequence[Result], folder: str | os.PathLike[str]) -> Path:
         out.mkdir(parents=True, exist_ok=True)
         pages = [_page(result, out) for result in results]
         verdicts = [verdict for result in results for verdict in result.verdicts]
-        (out / "claims.json").write_text(
-            json.dumps([as_dict(v) for v in verdicts], indent=1, ensure_ascii=False) + "\n"
-        )
+        (out / "claims.json").write_text(json.dumps(ledger.entries(results), indent=1, ensure_ascii=False) + "\n")
         page = out / "index.html"
         page.write_text(_render(pages, verdicts))
     except OSError as error:
         raise StoreUnwritable(f"cannot write the report to {out}: {error.strerror}") from error
     return page
-
-
-def as_dict(verdict: Verdict) -> dict[str, Any]:
-    """A verdict for ``claims.json``."""
-    claim, estimate = verdict.claim, verdict.estimate
-    return {
-        "id": claim.id,
-        "says": claim.says,
-        "source": claim.source,
-        "scale": verdict.scale,
-        "status": verdict.status,
-        "recorded": verdict.expected,
-        "value": estimate and estimate.value,
-        "low": estimate and estimate.low,
-        "high": estimate and estimate.high,
-        "runs": estimate and estimate.runs,
-        "holds_if": str(claim.holds),
-        "because": claim.because,
-        "flip_probability": None if math.isnan(verdict.flip_probability) else verdict.flip_probability,
-        "note": verdict.reason,
-    }
-
-
-def number(x: float) -> str:
-    """Four significant digits, with a real minus sign."""
-    return f"{x:.4g}".replace("-", "−")
-
-
-def value(verdict: Verdict) -> str:
-    """The deciding number, or a dash."""
-    return "–" if verdict.estimate is None else number(verdict.estimate.value)
-
-
-def interval(verdict: Verdict) -> str:
-    """The number and its 95 % interval on one line."""
-    if verdict.estimate is None or verdict.estimate.runs < 2:
-        return value(verdict)
-    return f"{value(verdict)} [{number(verdict.estimate.low)}, {number(verdict.estimate.high)}]"
 
 
 def _page(result: Result, out: Path) -> Page:
@@ -134,10 +93,12 @@ def _render(pages: Sequence[Page], verdicts: Sequence[Verdict]) -> str:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(template).render(
         pages=pages,
-        verdicts=verdicts,
-        value=value,
-        number=number,
-        tally=Counter(v.status for v in verdicts),
+        groups=ledger.by_paper((v.claim, v) for v in verdicts),
+        value=ledger.value,
+        number=ledger.number,
+        decided_by=ledger.decided_by,
+        tally=ledger.tally(v.status for v in verdicts),
+        doubtful={s: [v.claim.id for v in verdicts if v.status == s] for s in ("fails", "undecided")},
         surprises=[v for v in verdicts if not v.as_recorded],
         failed=sum(len(page.result.failed) for page in pages),
         missing=sum(page.result.missing for page in pages),
