@@ -31,8 +31,29 @@ def test_reproduce_prints_the_verdict_and_the_report(reproduced):
     assert str(folder / "report" / "index.html") in output.replace("\n", "")
     for kind in ("png", "pdf", "svg", "csv", "toml"):
         assert (folder / "report" / f"slr.manifold.{kind}").stat().st_size > 0
-    (claim,) = json.loads((folder / "report" / "claims.json").read_text())
-    assert claim["status"] == claim["recorded"] == "holds"
+    claims = json.loads((folder / "report" / "claims.json").read_text())
+    assert "slr.manifold" in {claim["id"] for claim in claims}
+    assert all(claim["status"] == claim["recorded"] == "holds" for claim in claims)
+
+
+def test_reproduce_ends_with_the_ledger_by_paper_and_its_tally(reproduced):
+    _, output = reproduced
+    assert "Attention layers provably solve single-location regression (arXiv:2410.01537)" in output
+    assert "claims hold, 0 fail, 0 undecided; none differ from the record" in output.splitlines()[-2]
+
+
+def test_the_time_of_every_figure_is_told_before_it_starts(tmp_path):
+    told = attnlab("reproduce", "slr", "--scale", "paper", "--dry-run", cwd=tmp_path).stdout
+    assert "slr.manifold: 3 cells, about 0.1 min on two cores" in told
+
+
+def test_the_ledger_alone_is_written_as_json(reproduced, tmp_path):
+    folder, _ = reproduced
+    result = attnlab("report", "--store", folder / "s.sqlite", "--ledger", tmp_path / "claims.json")
+    assert result.returncode == 0, result.stderr
+    content = json.loads((tmp_path / "claims.json").read_text())
+    assert content["command"] == "attnlab reproduce --scale quick"
+    assert content["claims"][0]["id"] == "slr.manifold"
 
 
 def test_the_same_command_again_computes_nothing(reproduced):
