@@ -29,8 +29,8 @@ def run(seconds: float, *, tiny: bool = False) -> list[Row]:
     """Rates of one device, most important first; what the time does not allow is left out."""
     end = time.monotonic() + seconds
     steps: list[Callable[[], Row]] = [
-        *(lambda name=name: matrix_rate(name, 256 if tiny else 8192) for name in PRECISIONS),
-        lambda: bandwidth(2**16 if tiny else 2**29),
+        *(lambda name=name: matrix_rate(name, 256 if tiny else 16_384) for name in PRECISIONS),
+        lambda: bandwidth(2**16 if tiny else 2**30),
         lambda: normals(2**16 if tiny else 2**28),
         *(
             lambda name=name: amp_products(name, 64 if tiny else 4000, 256 if tiny else 32_768)

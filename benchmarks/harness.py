@@ -137,7 +137,12 @@ def peak_memory(call: Callable[[], Any]) -> float:
 
 
 def process_memory(program: str) -> float:
-    """Peak resident bytes of a Python process that runs ``program`` and nothing else, JAX buffers included.
+    """Peak resident bytes of a Python process that runs ``program`` and nothing else, JAX buffers included."""
+    return run_apart(program)[1]
+
+
+def run_apart(program: str) -> tuple[str, float]:
+    """What ``program`` prints in a fresh Python process, and the peak of the bytes that this process holds.
 
     Linux keeps the peak of the parent in a child's ``ru_maxrss`` across exec; the child's own peak is ``VmHWM``.
     """
@@ -149,11 +154,12 @@ def process_memory(program: str) -> float:
         "else:\n"
         "    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "    kilobytes = peak / 1024 if sys.platform == 'darwin' else peak\n"
-        "print('peak', kilobytes)\n"
+        "print(f'\\n{kilobytes}')\n"
     )
     command = [sys.executable, "-c", f"{program}\n{probe}"]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return 1024 * float(output.split()[-1])
+    printed, _, kilobytes = output.rstrip().rpartition("\n")
+    return printed, 1024 * float(kilobytes)
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:

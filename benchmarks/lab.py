@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,7 +14,7 @@ from attnlab.lab import DaskEngine, LocalWorkers, SerialEngine, registry
 from attnlab.lab.outcome import compute
 from attnlab.lab.runner import compute_cells
 from attnlab.lab.store import Store
-from benchmarks.harness import ROOT, Row, growth_row, middle
+from benchmarks.harness import Row, growth_row, middle, run_apart
 
 CELL_SECONDS = 0.05
 # One figure that lives on BLAS and one on compiled JAX of many shapes.
@@ -98,23 +95,12 @@ def workers_or_threads() -> list[Row]:
     """Two workers with one thread each against one process with two threads, each in a fresh process."""
     rows = []
     for name in REPRESENTATIVE:
-        one, two = (_in_fresh_process(name, workers) for workers in (0, 2))
-        detail = f"{name} at quick scale with compilation; two workers {two:.1f} s, one process {one:.1f} s; once each"
-        rows.append(Row(f"lab: two workers against two threads, {name}", one / two, "x", "", detail))
+        program = "from benchmarks import lab; print(lab.sweep_seconds({!r}, {}))"
+        (one, peak), (two, _) = (run_apart(program.format(name, workers)) for workers in (0, 2))
+        detail = f"quick scale, start and compilation included; workers {float(two):.1f} s, threads {float(one):.1f} s"
+        ratio = float(one) / float(two)
+        rows.append(Row(f"lab: two workers against two threads, {name}", ratio, "x", "", detail, memory=peak))
     return rows
-
-
-def _in_fresh_process(name: str, workers: int) -> float:
-    program = (
-        f"from benchmarks import lab\nif __name__ == '__main__':\n    print(lab.sweep_seconds({name!r}, {workers}))\n"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "sweep.py"
-        script.write_text(program)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, str(script)]
-        output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-    return float(output.split()[-1])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """The GPU script where there is no GPU, and the model that is computed from its rates."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +67,17 @@ def test_each_part_gets_its_share_of_the_time_that_is_left(tmp_path, monkeypatch
     assert given["rfa"] == pytest.approx(120 * 4 / 12, rel=0.02)
     assert given["aim"] == pytest.approx(120 * 6 / 8, rel=0.02)
     assert given["mha"] == pytest.approx(120, rel=0.02)
+
+
+def test_the_script_needs_neither_the_command_line_nor_pictures():
+    absent = ("rich", "typer", "matplotlib", "distributed", "pydantic", "jinja2")
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({absent}))\n"
+        "from benchmarks import gpu\n"
+        "import importlib\n"
+        "for part in gpu.WEIGHTS: importlib.import_module(f'benchmarks.gpu_{part}').run\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], check=True, timeout=120)
 
 
 RATES = scaling.Rates({"fp32": 4e13}, {"fp32": 5e13}, 4e13, 1e11, eigh_seconds=1.0, eigh_d=4000, memory=1.4e11)

@@ -1,13 +1,25 @@
 """The clock and its arithmetic."""
 
 import doctest
-import time
+import types
 
 import numpy as np
 import pytest
 
 from benchmarks import harness, rows
 from benchmarks.rows import Row
+
+
+@pytest.fixture
+def sleep(monkeypatch):
+    """A clock that moves only when a call sleeps."""
+    now = [0.0]
+
+    def advance(seconds):
+        now[0] += seconds
+
+    monkeypatch.setattr(harness, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
+    return advance
 
 
 def test_the_exponent_of_a_power_is_found():
@@ -39,44 +51,44 @@ def test_growth_needs_three_sizes():
         harness.growth_row("work", [1, 2], [[1.0], [2.0]], 1.0)
 
 
-def test_growth_prepares_each_size_once_and_times_what_it_returns():
+def test_growth_prepares_each_size_once_and_times_what_it_returns(sleep):
     prepared = []
 
     def call(size):
         prepared.append(size)
-        return lambda: time.sleep(size / 1000)
+        return lambda: sleep(1e-4 * size**2)
 
-    row = harness.growth("sleep", [20, 40, 80], call, 1.0, repeats=3)
+    row = harness.growth("sleep", [20, 40, 80], call, 2.0, repeats=3)
     assert prepared == [20, 40, 80]
-    # a sleep is never shorter than asked, and on a busy machine a few milliseconds longer
-    assert row.value == pytest.approx(1.0, abs=0.3)
+    assert row.value == pytest.approx(2.0)
+    assert row.spread == pytest.approx(0.0, abs=1e-9)
 
 
-def test_alternatives_are_timed_in_turn():
+def test_alternatives_are_timed_in_turn(sleep):
     order = []
-    calls = [lambda name=name: (order.append(name), time.sleep(0.011)) for name in "AB"]
+    calls = [lambda name=name: (order.append(name), sleep(0.011)) for name in "AB"]
     timings = harness.alternate(calls, repeats=3)
     assert "".join(order) == "AB" + 3 * "AB"
     assert [len(timing.times) for timing in timings] == [3, 3]
 
 
-def test_a_brief_call_is_repeated_until_a_turn_lasts():
+def test_a_brief_call_is_repeated_until_a_turn_lasts(sleep):
     count = 0
 
     def call():
         nonlocal count
         count += 1
+        sleep(harness.BRIEF / 4)
 
     timing = harness.measure(call, repeats=2)
-    assert count > 50
-    assert timing.median < 1e-3
+    assert count == 2 + 2 * 4  # a warm-up and a look, then two turns of four
+    assert timing.times == pytest.approx((harness.BRIEF / 4, harness.BRIEF / 4))
 
 
-def test_the_first_call_is_counted_apart():
-    calls = iter([0.1, 0.02, 0.02, 0.02])
-    timing = harness.measure(lambda: time.sleep(next(calls)), repeats=3)
-    assert timing.median < 0.05
-    assert timing.compile > 0.05
+def test_the_first_call_is_counted_apart(sleep):
+    calls = iter([1.0, 0.02, 0.03, 0.02])
+    timing = harness.measure(lambda: sleep(next(calls)), repeats=3)
+    assert (timing.median, timing.compile) == pytest.approx((0.02, 0.98))
 
 
 def test_speed_up_is_the_median_of_paired_ratios(monkeypatch):
@@ -134,6 +146,12 @@ def test_memory_of_a_process_is_its_own_not_its_parents():
     assert empty < 1e8 < here.nbytes
     # the 200 MB and nothing else, to the size of an allocator's page
     assert filled - empty == pytest.approx(2e8, rel=0.05)
+
+
+def test_what_a_fresh_process_prints_comes_back():
+    printed, peak = harness.run_apart("print('one'); print('two')")
+    assert printed.split() == ["one", "two"]
+    assert peak > 1e6
 
 
 def test_peak_memory_counts_arrays_that_are_gone():
