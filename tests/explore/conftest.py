@@ -60,7 +60,7 @@ def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "results.sqlite"
     with Store(path, writable=True) as opened:
         for figure in registry.select(RUNS):
-            cells = replace(figure, run=RUNS[figure.name]).cells("quick")
+            cells = replace(figure.changed("quick", {"seeds": 2}), run=RUNS[figure.name]).cells("quick")
             compute_cells(cells, opened, SerialEngine())
     return path
 
@@ -68,6 +68,13 @@ def store(tmp_path_factory):
 @pytest.fixture(scope="session")
 def page(store, tmp_path_factory):
     path, _ = explorer(tmp_path_factory.mktemp("explorer") / "explorer.html", store)
+    return path
+
+
+@pytest.fixture(scope="session")
+def empty_page(tmp_path_factory):
+    path, points = explorer(tmp_path_factory.mktemp("explorer") / "empty.html")
+    assert points == 0
     return path
 
 

@@ -264,13 +264,9 @@ def test_no_text_is_clipped_or_overlaps(browser, page, tmp_path, fragment, width
         resize(browser, LAPTOP)
 
 
-def test_without_a_store_each_view_says_what_to_run(tmp_path, browser):
-    from attnlab.explore.page import explorer
-
-    empty, points = explorer(tmp_path / "empty.html")
-    assert points == 0
+def test_without_a_store_each_view_says_what_to_run(browser, empty_page):
     for view in VIEWS:
-        show(browser, empty, f"#{view}")
+        show(browser, empty_page, f"#{view}")
         note = find(browser, f"#{view} .nothing")
         assert note.is_displayed()
         words = note.find_element("css selector", "code").text.split()

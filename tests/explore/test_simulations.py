@@ -1,6 +1,5 @@
 """Stored results become points: means, standard errors and intervals are those of the cells."""
 
-import numpy as np
 import pytest
 
 from attnlab.common.records import proportion
@@ -30,9 +29,9 @@ def points(store):
 def test_amp_runs_of_several_figures_are_one_point(points):
     found = [p for p in points["aim"]["points"] if (p["learner"], p["tokens"], p["alpha"]) == ("amp", 2, 0.1)]
     setting = {(p["channel"], p["rho"]): p for p in found}
-    # replicates 0..4 of aim.softmax have 0.4 + 0.02 seed
-    assert setting["softmax", 1.0]["mean"] == pytest.approx(0.44)
-    assert setting["softmax", 1.0]["sem"] == pytest.approx(0.02 * np.sqrt(2.5 / 5))
+    # the replicates 0 and 1 have the errors 0.40 and 0.42
+    assert setting["softmax", 1.0]["mean"] == pytest.approx(0.41)
+    assert setting["softmax", 1.0]["sem"] == pytest.approx(0.01)
     assert ("hardmax", 0.5) in setting
 
 
@@ -46,7 +45,7 @@ def test_gradient_descent_is_shown_single_and_averaged_at_its_alpha(points):
 
 def test_runs_that_arrive_are_counted(points):
     (label,) = {run["label"] for run in points["slr"]["runs"] if run["label"].startswith("starts on M")}
-    assert label == "starts on M: 27 of 30 arrive"
+    assert label == "starts on M: 18 of 20 arrive"
 
 
 def test_infinitely_many_heads_are_theory_not_a_point(points):

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import attnlab
+from attnlab import __version__
 from attnlab.explore.predictions import precomputed, random_features
 from attnlab.explore.simulations import count, simulations
 from attnlab.lab.errors import StoreUnwritable
@@ -31,10 +31,10 @@ def explorer(out: str | os.PathLike[str], store: str | os.PathLike[str] | None =
     """
     target = Path(out)
     points = simulations(store)
-    page = _render(data(points), target.absolute().parent)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(page, encoding="utf-8")
+        target.touch()  # a wrong place is said before anything is computed
+        target.write_text(_render(data(points), target.absolute().parent), encoding="utf-8")
     except OSError as error:
         raise StoreUnwritable(f"cannot write the explorer to {target}: {error.strerror}") from error
     return target, count(points)
@@ -47,7 +47,7 @@ def data(points: dict[str, Any]) -> dict[str, Any]:
 
 def documentation(system: str, folder: Path) -> str:
     """Address of a system's page of documentation seen from ``folder``; empty where there is no checkout beside."""
-    docs = Path(attnlab.__file__).parents[2] / "docs"
+    docs = Path(__file__).parents[3] / "docs"
     for page in (docs / "_build" / "html" / f"{system}.html", docs / f"{system}.md"):
         if page.exists():
             return Path(os.path.relpath(page, folder)).as_posix()
@@ -67,6 +67,6 @@ def _render(content: dict[str, Any], folder: Path) -> str:
         style=(files / "style.css").read_text(encoding="utf-8"),
         script="\n".join([*scripts, START]),
         data=text,
-        version=attnlab.__version__,
+        version=__version__,
         docs={name: documentation(name, folder) for name in ("aim", "slr", "rfa", "mha")},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,28 +26,27 @@ CORRECTION = (
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
-    """AMP with the correct output gradient, beside both curves."""
-    return {**run_amp(params, seed), "legacy": predicted(params, "hardmax_legacy")}
+    """AMP with the correct output gradient, beside both curves; the published one is for two tokens."""
+    legacy = {"legacy": predicted(params, "hardmax_legacy")} if params["tokens"] == 2 else {}
+    return {**run_amp(params, seed), **legacy}
 
 
 def draw(records: Records) -> Canvas:
-    """Correct and published curves in two panels, AMP in both."""
-    canvas, axes = panels(1, 2, width=4.4, height=3.5, sharey=True)
+    """Correct and published curves in two panels (the published one is for two tokens), AMP in both."""
+    tokens, d, run_widths = records.values("tokens")[0], records.values("d")[-1], records.values("rho")
+    titles = {"hardmax": "correct output gradient", "hardmax_legacy": "published curve (bivariate density)"}
+    shown = list(titles) if tokens == 2 else ["hardmax"]
+    canvas, axes = panels(1, len(shown), width=4.4, height=3.5, sharey=True)
     noise = np.logspace(-6, 3, 100)
-    d = records.values("d")[-1]
-    for ax, channel, title in zip(
-        axes[0],
-        ("hardmax", "hardmax_legacy"),
-        ("correct output gradient", "published curve (bivariate density)"),
-        strict=True,
-    ):
-        for color, rho in zip(COLORS, WIDTHS, strict=False):
-            line(ax, *theory.parametric_curve(noise, rho, channel=channel), color=color, label=rf"$\rho = {rho:g}$")
-            if rho in records.values("rho"):
-                points(ax, records.curve("alpha", "mse", rho=rho), color=color)
+    for ax, channel in zip(axes[0], shown, strict=True):
+        for color, rho in zip(cycle(COLORS), dict.fromkeys((*WIDTHS, *run_widths)), strict=False):
+            curve = theory.parametric_curve(noise, rho, tokens, channel=channel)
+            line(ax, *curve, color=color, label=rf"$\rho = {rho:g}$")
+            if rho in run_widths:
+                points(ax, records.curve("alpha", "mse", rho=rho, tokens=tokens), color=color)
         ax.errorbar([], [], yerr=[], fmt="o", color="gray", capsize=2, label=f"AMP, $d = {d}$")
         ax.set(xscale="log", yscale="log", xlim=(0.02, 10), ylim=(0.01, 1.2), xlabel=r"samples $\alpha = n/d^2$")
-        ax.set_title(title, loc="left")
+        ax.set_title(titles[channel], loc="left")
     axes[0, 0].set_ylabel(r"estimation error $\|S - \hat S\|^2/d$")
     axes[0, 0].legend(loc="lower left")
     return canvas

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,25 +29,26 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 
 
 def draw(records: Records) -> Canvas:
-    """Error against alpha for six widths, AMP at rho = 0.5."""
+    """Error against alpha for six widths and those that were run, AMP on top."""
     canvas, axes = panels(1, 1, width=5.2, height=3.6)
-    ax = axes[0, 0]
-    for color, rho in zip(COLORS, WIDTHS, strict=False):
-        alpha, error = theory.parametric_curve(np.logspace(-5, 3, 100), rho)
-        line(ax, np.r_[theory.recovery_threshold(rho), alpha], np.r_[0, error], color=color, label=rf"$\rho = {rho:g}$")
-    line(ax, [0, 0.25], [1, 0], color="black", linestyle="--", label=r"$\rho = \infty$")
-    for rho in records.values("rho"):
-        color = COLORS[WIDTHS.index(rho)]
-        points(ax, records.curve("alpha", "mse", rho=rho), color=color)
+    ax, tokens, run_widths = axes[0, 0], records.values("tokens")[0], records.values("rho")
+    for color, rho in zip(cycle(COLORS), dict.fromkeys((*WIDTHS, *run_widths)), strict=False):
+        alpha, error = theory.parametric_curve(np.logspace(-5, 3, 100), rho, tokens)
+        end = theory.recovery_threshold(rho, tokens)
+        line(ax, np.r_[end, alpha], np.r_[0, error], color=color, label=rf"$\rho = {rho:g}$")
+        if rho in run_widths:
+            points(ax, records.curve("alpha", "mse", rho=rho, tokens=tokens), color=color)
+    scale = theory.recovery_threshold(np.inf, tokens)
+    line(ax, [0, scale], [1, 0], color="black", linestyle="--", label=r"$\rho = \infty$")
     d = records.values("d")[-1]
     ax.errorbar([], [], yerr=[], fmt="o", color="gray", capsize=2, label=f"AMP, $d = {d}$")
     ax.set(
         xlabel=r"samples $\alpha = n/d^2$",
         ylabel=r"estimation error $\|S - \hat S\|^2/d$",
-        xlim=(0, 0.28),
+        xlim=(0, 1.12 * scale),
         ylim=(0, 1.03),
     )
-    ax.set_title("softmax, $T = 2$: lines are the Bayes error", loc="left")
+    ax.set_title(f"softmax, $T = {tokens}$: lines are the Bayes error", loc="left")
     ax.legend(ncols=2, loc="upper right")
     return canvas
 
