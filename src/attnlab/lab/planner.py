@@ -97,8 +97,8 @@ def plan(
 
 def _choices(task: Item, learners: Sequence[Item]) -> tuple[Choice, list[Choice]]:
     chosen = Choice.of("task", task)
-    own = [name for name in registry.learners() if name.startswith("own.")]
-    default = LEARNERS.get(chosen.name, own)
+    system = chosen.name.split(".")[0]
+    default = LEARNERS.get(chosen.name) or [name for name in registry.learners() if name.split(".")[0] == system]
     if not (learners or default):
         raise ValueError(f"name at least one learner for {chosen.name}")
     return chosen, [Choice.of("learner", item) for item in (learners or default)]

@@ -1,19 +1,26 @@
-"""A user's own experiment in TOML: a grid over tasks, learners and sample sizes, or a figure with knobs set."""
+"""A user's own experiment in TOML: a grid over tasks, learners and sample sizes, or a figure with knobs set.
+
+Theory stands beside: every reference that speaks of the task and learner is a column of the table and a line of the
+picture.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from attnlab.common.drawing import COLORS, panels, points
+from attnlab.common.drawing import COLORS, MARKERS, line, panels, points
 from attnlab.common.figure import Figure, Grid
 from attnlab.common.records import Records
+from attnlab.common.seeds import canonical
 from attnlab.lab import registry
 from attnlab.lab.errors import UsageError
 from attnlab.lab.trial import Trial
@@ -47,15 +54,29 @@ class Component(BaseModel):
         return dict(self.model_extra or {})
 
 
+Size = Annotated[int, Field(ge=1)]
+
+
 class SweepRequest(Request):
-    """A grid over task x learner x sample size."""
+    """A grid over tasks x learners x sample size; the size is ``n_train``, or ``alpha`` where the task knows it."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
-    task: Component
+    task: Component | list[Component]
     learner: list[Component] = Field(min_length=1)
-    n_train: int | list[int]
+    n_train: Size | list[Size] | None = None
+    alpha: float | list[float] | None = None
     n_test: int = Field(default=1000, ge=2)
     seeds: int = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _one_size(self) -> SweepRequest:
+        if (self.n_train is None) == (self.alpha is None):
+            raise ValueError("give n_train or alpha, one of them")
+        return self
+
+    def tasks(self) -> list[Component]:
+        """One task or several."""
+        return self.task if isinstance(self.task, list) else [self.task]
 
 
 def read(path: str | Path) -> tuple[Figure, str]:
@@ -79,20 +100,15 @@ def read(path: str | Path) -> tuple[Figure, str]:
 
 
 def sweep_figure(request: SweepRequest) -> Figure:
-    """The figure that runs a sweep; the first cell of each learner is built to check names and ranges."""
-    trial = Trial.of([request.task.name], [learner.name for learner in request.learner])
-    grids = []
-    for learner in request.learner:
-        params = {
-            "task": request.task.name,
-            **{f"task.{key}": value for key, value in request.task.params().items()},
-            "learner": learner.name,
-            **{f"learner.{key}": value for key, value in learner.params().items()},
-            "n_train": request.n_train,
-            "n_test": request.n_test,
-        }
-        grids.append(Grid(params, request.seeds))
+    """The figure that runs a sweep; names and ranges of every cell are checked."""
+    trial = Trial.of([task.name for task in request.tasks()], [learner.name for learner in request.learner])
+    size = {"n_train": request.n_train} if request.alpha is None else {"alpha": request.alpha}
+    grids = [
+        Grid({**_named("task", task), **_named("learner", learner), **size, "n_test": request.n_test}, request.seeds)
+        for task, learner in itertools.product(request.tasks(), request.learner)
+    ]
     axes = {name for grid in grids for name, value in grid.params.items() if isinstance(value, list)}
+    axes |= {"task"} if len(request.tasks()) > 1 else set()
     figure = Figure(
         name=f"sweep.{request.name}",
         title=request.name,
@@ -105,43 +121,105 @@ def sweep_figure(request: SweepRequest) -> Figure:
         shared=sorted({name for grid in grids for name in grid.params if name.split(".")[0] == "learner"}),
         shape=["learner", "n_train"],
     )
-    for cell in figure.cells("quick"):
-        trial.build(cell.params, 0)
+    # the size of the data and the replicate do not change what a learner may be given
+    settings = [
+        {**cell.params, **{name: _first(value) for name, value in size.items()}} for cell in figure.cells("quick")
+    ]
+    for params in {canonical({**params, "seed": 0}): params for params in settings}.values():
+        trial.check(params)
     return figure
 
 
+def _named(role: str, component: Component) -> dict[str, Any]:
+    return {role: component.name, **{f"{role}.{key}": value for key, value in component.params().items()}}
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, list) else value
+
+
 def draw(records: Records, axes: Sequence[str]) -> Any:
-    """Error against the axis with most values, one colour per learner."""
-    canvas, ((plot,),) = panels(width=5.5)
-    numeric = [a for a in axes if all(isinstance(v, int | float) for v in records.values(a))] or ["n_train"]
-    x = max(numeric, key=lambda name: len(records.values(name)))
+    """Error against the axis with most values, one colour per learner; what theory says of it as a line."""
+    canvas, ((plot,),) = panels(width=5.5, height=3.8)
+    numeric = [a for a in axes if all(isinstance(v, int | float) for v in records.values(a))]
+    x = max(
+        numeric or ["n_train" if records.values("n_train") else "alpha"], key=lambda name: len(records.values(name))
+    )
     others = [a for a in axes if a != x]
-    labels = sorted({_label(row, others) for row in records})
-    for label, color in zip(labels, [COLORS[i % len(COLORS)] for i in range(len(labels))], strict=True):
-        chosen = Records(tuple(row for row in records if _label(row, others) == label))
-        points(plot, chosen.curve(x, "relative_error"), color=color, label=label, linestyle="--", linewidth=0.8)
+    groups = _grouped(records, lambda row: _label(row, others))
+    for i, (label, rows) in enumerate(groups.items()):
+        color = COLORS[i % len(COLORS)]
+        marker = MARKERS[i % len(MARKERS)]
+        points(plot, rows.curve(x, "relative_error"), color=color, label=label, fmt=marker, ms=4.5)
+        _draw_theory(plot, rows, x, "theory.theory", color=color)
+    for i, rows in enumerate(
+        _grouped(records, lambda row: str([row[name] for name in others if _is_of_task(name)])).values()
+    ):
+        name = "Bayes" if i == 0 else None
+        _draw_theory(plot, rows, x, "theory.Bayes", color="#777777", linestyle="--", linewidth=1, label=name)
     plot.axhline(1.0, color="#999999", linewidth=1)
     plot.set(xlabel=x, ylabel="test error / null error", yscale="log")
     if min(records.values(x)) > 0 and max(records.values(x)) > 8 * min(records.values(x)):
         plot.set_xscale("log")
-    plot.legend()
+    plot.legend(title="points: simulation, lines: theory", fontsize=8, title_fontsize=8)
     return canvas
 
 
+def _draw_theory(plot: Any, rows: Records, x: str, column: str, **options: Any) -> None:
+    """A reference relative to the null error, where it speaks and is not zero."""
+    spoken = [(row[x], row[column] / row.get("theory.null", row["null"])) for row in rows if row.get(column)]
+    if spoken:
+        values = {at: float(np.mean([value for place, value in spoken if place == at])) for at, _ in sorted(spoken)}
+        line(plot, list(values), list(values.values()), **options)
+
+
+def _grouped(records: Records, key: Callable[[Mapping[str, Any]], str]) -> dict[str, Records]:
+    """The rows by what ``key`` says of them, in order."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in records:
+        groups.setdefault(key(row), []).append(row)
+    return {name: Records(tuple(groups[name])) for name in sorted(groups)}
+
+
+def _is_of_task(name: str) -> bool:
+    return name.split(".")[0] == "task"
+
+
 def _label(row: Mapping[str, Any], names: Sequence[str]) -> str:
-    extra = [f"{name.removeprefix('learner.')}={row[name]}" for name in names if name in row and name != "learner"]
-    return " ".join([str(row["learner"]), *extra])
+    shown = [name for name in names if name in row and name not in ("learner", "task")]
+    extra = [f"{name.removeprefix('learner.').removeprefix('task.')}={row[name]}" for name in shown]
+    where = [f"on {row['task']}"] if "task" in names else []
+    return " ".join([str(row["learner"]), *extra, *where])
 
 
 def to_toml(figure: Figure, scale: str) -> str:
-    """The request that runs a figure of the lab again with the knobs it has (for a sweep: its grids, as a comment)."""
-    if figure.name.startswith(("sweep.", "arena")):
-        return "".join(f"# {json.dumps(dict(grid.params))}\n" for grid in figure.scales[scale])
+    """The request that runs a figure or a sweep again with the knobs it has."""
+    if figure.name.startswith("sweep."):
+        return _sweep_toml(figure, scale)
     lines = [f'figure = "{figure.name}"', f'scale = "{scale}"']
     if len(figure.scales[scale]) == 1:
         values = figure.knobs(scale).items()
         lines += ["", "[set]", *(f"{name} = {_toml(value)}" for name, value in values if not isinstance(value, tuple))]
     return "\n".join(lines) + "\n"
+
+
+def _sweep_toml(figure: Figure, scale: str) -> str:
+    grids = figure.scales[scale]
+    lines = [f'name = "{figure.name.removeprefix("sweep.")}"', f"seeds = {grids[0].seeds}"]
+    lines += [
+        f"{name} = {_toml(value)}" for name, value in grids[0].params.items() if name in ("n_train", "alpha", "n_test")
+    ]
+    for role in ("task", "learner"):
+        components = {canonical(own): own for own in (_component(role, grid.params) for grid in grids)}
+        for own in components.values():
+            lines += ["", f"[[{role}]]", *(f"{key} = {_toml(value)}" for key, value in own.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _component(role: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a task or learner in a request."""
+    options = {name.removeprefix(f"{role}."): value for name, value in params.items() if name.startswith(f"{role}.")}
+    return {"name": params[role], **options}
 
 
 def _toml(value: Any) -> str:
