@@ -77,14 +77,13 @@ def _run(request: Contest, job: Job, memory_workers: int | None) -> int:
 
 def _show(standings: Standings) -> None:
     """The errors at the largest number of examples, as a table."""
-    from attnlab.lab.scoreboard_drawing import played
+    from attnlab.lab.scoreboard import KINDS
 
-    for kind in ("scalar", "sequence"):
-        tasks = list(dict.fromkeys(row["task"] for row in standings.table if row["kind"] == kind))
-        table = Table("learner", *tasks, title=f"{kind} tasks: error / null error", title_justify="left")
-        for name in played(standings.table, tasks):
-            table.add_row(name, *(standings.field(task, name) for task in tasks))
-        if tasks:
+    for kind in KINDS:
+        if rows := standings.matrix(kind):
+            table = Table(*rows[0], title=f"{kind} tasks: error / null error", title_justify="left")
+            for row in rows:
+                table.add_row(*row.values())
             console.print(table)
 
 

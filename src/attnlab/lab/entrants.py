@@ -26,6 +26,7 @@ HEADS = 300
 STARTS = 2
 RIDGES = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
+SHRINKAGES = (1e-4, 1e-2, 0.1, 1.0, 100.0)
 TEMPERATURES = (0.025, 0.05, 0.1, 0.2, 0.4)
 FOLDS = 3
 MOMENT_WIDTH = 16
@@ -82,7 +83,8 @@ def bare(fitted: Any) -> Any:
     inner = fitted.best_estimator_[-1].estimator_ if isinstance(fitted, GridSearchCV) else fitted
     if isinstance(inner, registry.learners()["slr.SoftmaxAttention"]):
         return None
-    return clone(inner).set_params(ridge=inner.ridge_) if hasattr(inner, "ridge_") else inner
+    chosen = "ridge" in inner.get_params() and hasattr(inner, "ridge_")
+    return clone(inner).set_params(ridge=inner.ridge_) if chosen else inner
 
 
 def _with_query(stage: Stage, model: Any, query: str = "zero") -> Any:
@@ -148,13 +150,13 @@ def _softmax(stage: Stage, n: int) -> Any:
 
 
 def _linear(stage: Stage, n: int) -> Any:
-    return tuned(learner("slr.LinearPredictor"), PENALTIES, "ridge")
+    return tuned(learner("slr.LinearPredictor"), SHRINKAGES, "ridge")
 
 
 def _linear_layer(stage: Stage, n: int) -> Any:
     from sklearn.linear_model import RidgeCV
 
-    return make_pipeline(FlattenTokens(), FlattenOutputs(RidgeCV(n * np.array(PENALTIES))))
+    return make_pipeline(FlattenTokens(), FlattenOutputs(RidgeCV(n * np.array(SHRINKAGES))))
 
 
 def _race(stage: Stage, n: int) -> Any:

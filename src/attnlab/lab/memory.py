@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import cloudpickle
 
@@ -28,19 +29,28 @@ def _in_fresh_process(cell: Cell) -> float:
 
 
 def _main() -> None:
-    """Read a cell, load what it needs, run it; print the growth of the peak resident memory in MB."""
-    import resource
-
+    """Read a cell, load all that it may need, run it; print by how many MB the peak exceeds what was there before."""
     import jax
     import psutil
 
+    from attnlab.lab import registry
+
     cell = cloudpickle.loads(sys.stdin.buffer.read())
-    jax.devices()
+    registry.learners(), registry.references(), jax.devices()
     before = psutil.Process().memory_info().rss
     cell()
-    # Linux counts in kilobytes, macOS in bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    print(max(0.0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit - before) / 2**20)
+    print(max(0.0, _peak() - before) / 2**20)
+
+
+def _peak() -> float:
+    """Largest resident memory of this process in bytes; what its parent had before starting it does not count."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+        return 1024.0 * int(line.split()[1])
+    import resource
+
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # in bytes on macOS
 
 
 if __name__ == "__main__":

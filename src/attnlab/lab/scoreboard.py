@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import json
 import os
@@ -14,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from attnlab.common.records import Estimate, Records, jackknife
-from attnlab.lab.maintenance import export_csv
 from attnlab.lab.page import report
 from attnlab.lab.runner import Result
-from attnlab.lab.scoreboard_drawing import costs, curves, field_text, heat_map
+from attnlab.lab.scoreboard_drawing import costs, curves, field_text, heat_map, last, played
 from attnlab.lab.store import StoredCell
 
 BAYES = "Bayes"
+KINDS = ("scalar", "sequence")
 # task, learner, number of examples
 Key = tuple[str, str, int]
 
@@ -61,11 +62,15 @@ class Standings:
         size = max(chosen.values("n_train")) if n is None else n
         return jackknife(lambda records: records.mean("relative_error"), chosen.where(n_train=size))
 
-    def field(self, task: str, learner: str) -> str:
-        """The error at the most examples as text, or why there is none."""
+    def matrix(self, kind: str) -> list[dict[str, str]]:
+        """Learner by task, for ``scalar`` or ``sequence`` tasks: the error at the most examples, or why none."""
+        tasks = list(dict.fromkeys(row["task"] for row in self.table if row["kind"] == kind))
+        names = played(self.table, tasks)
+        return [{"learner": name, **{task: self._field(task, name) for task in tasks}} for name in names]
+
+    def _field(self, task: str, learner: str) -> str:
         rows = [row for row in self.table if (row["task"], row["learner"]) == (task, learner)]
-        rows = sorted(rows, key=lambda row: (row["status"] != "declined", row["n"]))
-        return field_text(rows[-1], " ") if rows else ""
+        return field_text(last(rows), " ") if rows else ""
 
     def draw(self) -> Any:
         """The heat map."""
@@ -76,14 +81,18 @@ class Standings:
         return curves(self.table)
 
     def report(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the page, its pictures and ``arena_table.csv``."""
+        """Write the page and its pictures, ``arena_table.csv``, and learner by task ``arena_scalar.csv`` and
+        ``arena_sequence.csv``.
+        """
         views = [
             self._view("arena", "Arena: error relative to the null predictor", self.table, heat_map),
             self._view("arena.curves", "Arena: learning curves", self.table, curves),
             self._view("arena.cost", "Arena: time and memory", Records(tuple(self._costs())), costs),
         ]
         page = report(views, folder)
-        export_csv([dict(row) for row in self.table], Path(folder) / "arena_table.csv")
+        _write(Path(folder) / "arena_table.csv", self.table.rows)
+        for kind in KINDS:
+            _write(Path(folder) / f"arena_{kind}.csv", self.matrix(kind))
         return page
 
     def _view(self, name: str, title: str, records: Records, draw: Any) -> Result:
@@ -113,6 +122,14 @@ class Standings:
             {key: row[key] for key in ("task", "learner", "n", "seconds")} | {"memory_mb": memory.get(row["learner"])}
             for row in largest.values()
         ]
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        with open(path, "w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
 
 
 def draw(records: Records) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-# Errors are coloured and drawn down to this; exact recovery is below any such number.
-FLOOR = 1e-4
+# Errors are coloured and drawn down to these; exact recovery is below any such number.
+FLOOR, LOWEST = 1e-4, 1e-5
 BLANK = "#ededed"
 NOTHING = 1e-10
-# Black is kept for the references.
-LOOKS = list(zip(itertools.cycle((*COLORS[:6], COLORS[7])), MARKERS * 7, strict=False))
+HUES = (*COLORS[:6], COLORS[7])  # black is kept for the references and the linear baseline
 
 Row = Mapping[str, Any]
 
@@ -53,7 +52,7 @@ def _fields(plot: Axes, table: Records, tasks: list[str], names: list[str], cmap
         for y, name in enumerate(names):
             found = [row for row in table if row["task"] == task and row["learner"] == name]
             if found:
-                _field(plot, x, y, max(found, key=lambda row: (row["status"] != "declined", row["n"])), cmap)
+                _field(plot, x, y, last(found), cmap, _size(table, task))
     references = [y for y, name in enumerate(names) if name == "Bayes"]
     for y in references:
         plot.axhline(y - 0.5, color="black", linewidth=1.2)
@@ -67,14 +66,19 @@ def _fields(plot: Axes, table: Records, tasks: list[str], names: list[str], cmap
         side.set_visible(False)
 
 
-def _field(plot: Axes, x: int, y: int, row: Row, cmap: Any) -> None:
-    """One coloured field with its number, or a grey one with its reason."""
+def last(rows: Sequence[Row]) -> Row:
+    """The row of the most examples, before any that was declined."""
+    return max(rows, key=lambda row: (row["status"] != "declined", row["n"]))
+
+
+def _field(plot: Axes, x: int, y: int, row: Row, cmap: Any, n: int) -> None:
+    """One coloured field with its number (and its own n where that is not the heading's), or a grey one and why."""
     value = row["relative_error"]
     color, ink = BLANK, "#a63d00" if row["status"] == "failed" else "#555555"
     if value is not None:
         color = cmap(1 + np.log10(np.clip(value, FLOOR, 1)) / -np.log10(FLOOR))
         ink = "black" if _luminance(color) > 0.45 else "white"
-    text = field_text(row, "\n")
+    text = field_text(row, "\n") + (f"\nn = {row['n']}" if row["status"] != "declined" and row["n"] < n else "")
     plot.add_patch(matplotlib.patches.Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, color=color, linewidth=0))
     plot.text(x, y, text, ha="center", va="center", fontsize=7.5, color=ink, linespacing=1.1)
 
@@ -105,26 +109,38 @@ def _number(value: float) -> str:
     return text.replace("-", "−")
 
 
+def _size(table: Records, task: str) -> int:
+    return max(row["n"] for row in table if row["task"] == task and row["status"] in ("done", "failed"))
+
+
 def _heading(table: Records, task: str) -> str:
-    sizes = [row["n"] for row in table if row["task"] == task and row["status"] in ("done", "failed")]
-    return f"{task.replace('.', chr(10), 1)}\nn = {max(sizes)}"
+    return f"{task.replace('.', chr(10), 1)}\nn = {_size(table, task)}"
+
+
+def looks(names: Sequence[str], order: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """A colour for each learner of a panel, and a marker that is its own among all."""
+    hues = itertools.cycle(HUES)
+    return {
+        name: ("black" if name == "linear" else next(hues), MARKERS[order.index(name) % len(MARKERS)]) for name in names
+    }
 
 
 def curves(table: Records) -> Canvas:
     """Error against the number of examples, one panel for each task."""
-    tasks = [task for block in _blocks(table) for task in block]
+    blocks = _blocks(table)
+    tasks = [(task, block) for block in blocks for task in block]
+    order = [name for name in dict.fromkeys(row["learner"] for row in table) if name != "Bayes"]
     columns = min(3, len(tasks))
     canvas, plots = panels(-(-len(tasks) // columns), columns, width=3.7, height=2.9)
-    names = [name for name in played(table, tasks) if name != "Bayes"]
-    looks = dict(zip(names, LOOKS, strict=False))
     handles: dict[str, Any] = {}
-    for plot, task in itertools.zip_longest(plots.flat, tasks):
-        if task is None:
+    for plot, entry in itertools.zip_longest(plots.flat, tasks):
+        if entry is None:
             plot.set_axis_off()
             continue
-        _panel(plot, table, task, looks)
+        task, block = entry
+        _panel(plot, table, task, looks([name for name in played(table, block) if name != "Bayes"], order))
         handles |= dict(zip(*reversed(plot.get_legend_handles_labels()), strict=True))
-    canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=6)
+    canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(8, len(handles)))
     return canvas
 
 
@@ -134,18 +150,30 @@ def _panel(plot: Axes, table: Records, task: str, looks: Mapping[str, tuple[str,
         if not rows:
             continue
         n, error, sem, theory = (_column(rows, key) for key in ("n", "relative_error", "sem", "theory"))
-        shown = np.maximum(error, FLOOR / 10)
-        points(plot, Curve(n, shown, sem), color=color, fmt=marker, label=name, linestyle=":", linewidth=0.7)
+        shown = Curve(n, np.maximum(error, LOWEST), np.where(error > LOWEST, sem, 0))
+        points(plot, shown, color=color, fmt=marker, label=name, linestyle=":", linewidth=0.7)
         if np.isfinite(theory).any():
-            line(plot, n, np.maximum(theory, FLOOR / 10), color=color, linewidth=1.1)
-    bayes = _sorted(table, task, "Bayes", "reference")
-    if bayes:
-        height = np.maximum(_column(bayes, "relative_error"), FLOOR / 10)
-        line(plot, _column(bayes, "n"), height, color="black", linestyle="--", label="Bayes")
-    plot.axhline(1, color=COLORS[7], linewidth=1)
+            line(plot, n, np.maximum(theory, LOWEST), color=color, linewidth=1.1)
+    sizes = sorted({row["n"] for row in table if row["task"] == task})
     plot.set(xscale="log", yscale="log", title=task, xlabel="examples n", ylabel="error / null error")
+    plot.set_xticks(sizes, [str(size) for size in sizes], minor=False)
+    plot.set_xticks([], minor=True)
+    plot.axhline(1, color=COLORS[7], linewidth=1)
+    _bayes_line(plot, _sorted(table, task, "Bayes", "reference"))
     low, high = plot.get_ylim()
-    plot.set_ylim(max(low, FLOOR / 15), min(high, 4))
+    plot.set_ylim(max(low, 0.6 * LOWEST), min(max(high, 1.3), 4))
+
+
+def _bayes_line(plot: Axes, rows: list[Row]) -> None:
+    """The Bayes error; where it is zero it has no place on the axis, and a line of text says so."""
+    if not rows:
+        return
+    n, error = _column(rows, "n"), _column(rows, "relative_error")
+    seen = error > LOWEST
+    line(plot, n[seen], error[seen], color="black", linestyle="--", label="Bayes", marker="_", markersize=7)
+    if not seen.all():
+        where = "" if not seen.any() else f" from n = {int(n[~seen].min())}"
+        plot.text(0.03, 0.04, f"Bayes error 0{where}", transform=plot.transAxes, fontsize=8)
 
 
 def costs(rows: Records) -> Canvas:
@@ -153,11 +181,10 @@ def costs(rows: Records) -> Canvas:
     names = list(dict.fromkeys(row["learner"] for row in rows))
     canvas, ((left, right),) = panels(1, 2, width=4.2, height=0.27 * len(names) + 1.2, sharey=True)
     for y, name in enumerate(names):
-        color, marker = LOOKS[y % len(LOOKS)]
         mine = [row for row in rows if row["learner"] == name]
-        left.plot([row["seconds"] for row in mine], [y] * len(mine), marker, color=color, alpha=0.8)
+        left.plot([row["seconds"] for row in mine], [y] * len(mine), "o", color=COLORS[0], alpha=0.7)
         if mine[0]["memory_mb"] is not None:
-            right.plot(mine[0]["memory_mb"], y, marker, color=color)
+            right.plot(mine[0]["memory_mb"], y, "o", color=COLORS[1])
     left.set_yticks(range(len(names)), names)
     left.invert_yaxis()
     left.set(xscale="log", xlabel="seconds a cell, one thread")
