@@ -1,15 +1,12 @@
 """A store of made-up results in the form of the real ones, the page built from it, and a browser that shows it."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from browser import chromium
 
 from attnlab.explore.page import explorer
 from attnlab.lab import registry
-from attnlab.lab.engine import SerialEngine
-from attnlab.lab.runner import compute_cells
+from attnlab.lab.outcome import Outcome
 from attnlab.lab.store import Store
 
 
@@ -60,8 +57,9 @@ def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "results.sqlite"
     with Store(path, writable=True) as opened:
         for figure in registry.select(RUNS):
-            cells = replace(figure.changed("quick", {"seeds": 2}), run=RUNS[figure.name]).cells("quick")
-            compute_cells(cells, opened, SerialEngine())
+            for cell in figure.changed("quick", {"seeds": 2}).cells("quick"):
+                record = RUNS[figure.name](cell.params, cell.seed)
+                opened.put(Outcome(cell, "done", record, "", 0.0, 1, "cpu", {}))
     return path
 
 

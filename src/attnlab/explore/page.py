@@ -16,7 +16,8 @@ from attnlab.lab.errors import StoreUnwritable
 # In the order in which they build on each other.
 SCRIPTS = (
     *("numbers", "aim_theory", "slr_theory", "rfa_theory"),
-    *("axes", "plot", "export", "page", "aim", "slr", "rfa", "mha"),
+    *("axes", "plot", "series", "patterns", "export", "page"),
+    *("aim", "slr", "rfa", "mha"),
 )
 START = "attnlab.page.start({ aim: attnlab.aim, slr: attnlab.slr, rfa: attnlab.rfa, mha: attnlab.mha });"
 

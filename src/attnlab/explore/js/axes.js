@@ -2,7 +2,7 @@
 "use strict";
 
 attnlab.axes = (() => {
-  const SUPERSCRIPT = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+  const superscript = (digit) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(digit)];
 
   // A number as a person writes it: 0.05, −1.5, 10⁻⁶, 3·10⁹.
   function text(value, digits = 4) {
@@ -11,7 +11,7 @@ attnlab.axes = (() => {
     const size = Math.abs(value);
     if (value !== 0 && (size < 1e-3 || size >= 1e5)) {
       const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
-      const power = "10" + [...String(Number(exponent))].map((c) => SUPERSCRIPT[c]).join("");
+      const power = "10" + [...String(Number(exponent))].map(superscript).join("");
       const front = String(Number(mantissa)).replace("-", "−");
       return front === "1" ? power : `${front}·${power}`;
     }
@@ -22,7 +22,9 @@ attnlab.axes = (() => {
     const rough = (high - low) / wanted, power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
     const ticks = [];
-    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) ticks.push(Number((i * step).toPrecision(12)));
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) {
+      ticks.push(Number((i * step).toPrecision(12)));
+    }
     return ticks;
   }
 

@@ -1,7 +1,7 @@
 // The page around the views: tabs, controls, the state in the address, commands to copy, exports.
 "use strict";
 
-attnlab.page = (({ text }, plot, exports) => {
+attnlab.page = (({ text }, { closest }, plot, exports) => {
   const PARAMETER = /^([a-z]+)(?:\?(.*))?$/;
   const views = {}, states = {}, drawn = {};
   let current = "", data = null, pending = false, timer = 0;
@@ -13,14 +13,12 @@ attnlab.page = (({ text }, plot, exports) => {
     return element;
   };
 
-  const nearest = (values, wanted) => values.reduce((best, v, i) => (Math.abs(v - wanted) < Math.abs(values[best] - wanted) ? i : best), 0);
-
   // A value from the address or a slider, made one of those allowed.
   function allowed(control, state, value) {
     const values = control.values(state);
     if (control.kind === "choice") return values.some(([name]) => String(name) === String(value)) ? value : values[0][0];
     const number = Number(value);
-    return values[nearest(values, Number.isFinite(number) ? number : control.initial)];
+    return closest(values, Number.isFinite(number) ? number : control.initial);
   }
 
   function complete(view, wanted) {
@@ -45,7 +43,7 @@ attnlab.page = (({ text }, plot, exports) => {
   }
 
   function address(name) {
-    const query = Object.entries(states[name]).filter(([, v]) => v !== undefined && v !== "").map(([k, v]) => `${k}=${encodeURIComponent(v)}`);
+    const query = Object.entries(states[name]).map(([key, value]) => `${key}=${encodeURIComponent(value)}`);
     return `#${name}?${query.join("&")}`;
   }
 
@@ -73,11 +71,14 @@ attnlab.page = (({ text }, plot, exports) => {
     }
     section.querySelectorAll(".chart").forEach((figure, index) => {
       const buttons = make("span", { class: "exports" });
-      const kinds = { PNG: async () => exports.png(holder(figure), drawn[name][index], view.setting(states[name])),
-        CSV: async () => new Blob([exports.csv(drawn[name][index])], { type: "text/csv" }) };
+      const kinds = {
+        PNG: async () => exports.png(holder(figure), drawn[name][index], view.setting(states[name])),
+        CSV: async () => new Blob([exports.csv(drawn[name][index])], { type: "text/csv" }),
+      };
       for (const [kind, content] of Object.entries(kinds)) {
         const button = make("button", { type: "button", class: "small" }, kind);
-        button.addEventListener("click", async () => exports.save(`attnlab-${figure.dataset.name}.${kind.toLowerCase()}`, await content()));
+        const file = `attnlab-${figure.dataset.name}.${kind.toLowerCase()}`;
+        button.addEventListener("click", async () => exports.save(file, await content()));
         buttons.append(button);
       }
       figure.querySelector("h3").after(buttons);
@@ -107,17 +108,14 @@ attnlab.page = (({ text }, plot, exports) => {
     const view = views[name], state = states[name];
     for (const control of view.controls) {
       const input = document.getElementById(`${name}-${control.key}`), values = control.values(state);
-      const off = control.off?.(state);
-      input.disabled = Boolean(off);
-      input.title = off || "";
       if (control.kind === "choice") {
         input.replaceChildren(...values.map(([value, words]) => make("option", { value }, words)));
         input.value = String(state[control.key]);
         continue;
       }
-      const at = nearest(values, state[control.key]), words = (control.format || text)(state[control.key]);
+      const words = text(state[control.key]);
       input.max = values.length - 1;
-      input.value = at;
+      input.value = values.indexOf(state[control.key]);
       input.setAttribute("aria-valuetext", words);
       input.parentElement.querySelector("output").textContent = words;
     }
@@ -147,7 +145,8 @@ attnlab.page = (({ text }, plot, exports) => {
     const result = view.render(states[current], data, (changes) => set(current, changes));
     drawn[current] = result.charts;
     section.querySelectorAll(".chart").forEach((figure, i) => {
-      figure.querySelector("h3").textContent = result.charts[i].title;
+      const { title, hint } = result.charts[i], words = hint ? [title, make("span", { class: "hint" }, hint)] : [title];
+      figure.querySelector("h3").replaceChildren(...words);
       plot.draw(holder(figure), result.charts[i]);
     });
     section.querySelector(".facts").replaceChildren(...result.facts.map((words) => make("p", {}, words)));
@@ -193,5 +192,5 @@ attnlab.page = (({ text }, plot, exports) => {
     restore();
   }
 
-  return { start, set, states, address: () => address(current), drawn, make };
-})(attnlab.axes, attnlab.plot, attnlab.exports);
+  return { start, states, make };
+})(attnlab.axes, attnlab.series, attnlab.plot, attnlab.exports);

@@ -218,10 +218,12 @@ attnlab.plot = ((axes) => {
     svg.setAttribute("aria-label", `${spec.title}. Horizontal: ${spec.x.label}. Vertical: ${spec.y.label}.`);
     const indent = total < 420 ? 8 : 46, top = legend(svg, spec, total - indent - 8, indent);
     const marks = axes.scale(spec.y, [1, 0], 5).ticks.map((tick) => width(label(spec.y, tick), 12.5));
-    const left = 34 + Math.max(...marks, 16), right = total - 14, tall = spec.square ? Math.min(right - left, 460) : spec.height || 280;
+    const left = 34 + Math.max(...marks, 16), right = total - 14;
+    const tall = spec.square ? Math.min(right - left, 460) : spec.height || 280;
     const box = { left, right: spec.square ? left + tall : right, top: top + 4, bottom: top + 4 + tall };
     const height = box.bottom + 46;
-    for (const [key, value] of Object.entries({ width: total, height, viewBox: `0 0 ${total} ${height}` })) svg.setAttribute(key, value);
+    const extent = { width: total, height, viewBox: `0 0 ${total} ${height}` };
+    for (const [key, value] of Object.entries(extent)) svg.setAttribute(key, value);
     const x = axes.scale(spec.x, [box.left, box.right], Math.max(3, (box.right - box.left) / 75));
     const y = axes.scale(spec.y, [box.bottom, box.top], 5);
     if (spec.heat) {
@@ -231,7 +233,8 @@ attnlab.plot = ((axes) => {
     frame(svg, spec, box, x, y);
     content(svg, spec, box, x, y);
     if (spec.empty && !spec.points.some((series) => series.kind !== "theory" && series.x.length)) {
-      node("text", { x: (box.left + box.right) / 2, y: box.top + 20, "text-anchor": "middle", fill: SOFT, "font-size": 12.5 }, svg, spec.empty);
+      const middle = { x: (box.left + box.right) / 2, y: box.top + 20, "text-anchor": "middle" };
+      node("text", { ...middle, fill: SOFT, "font-size": 12.5 }, svg, spec.empty);
     }
     readout(svg, spec, box, x, y);
     if (spec.click) {
