@@ -7,20 +7,20 @@ errors against float64 on the host. A row is printed and stored as soon as it is
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import inspect
 import os
 import sys
 import time
-import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import harness, machine
+from benchmarks import machine
 from benchmarks.results import Results
 from benchmarks.rows import Row
-from benchmarks.session import choose
+from benchmarks.session import choose, run_part
 
 # The part of the remaining time that each may take, relative to those after it.
 WEIGHTS = {"device": 1.0, "slr": 0.3, "rfa": 4.0, "aim": 6.0, "mha": 2.0}
@@ -69,37 +69,25 @@ def run(parts: Sequence[str], seconds: float, results: Results, path: Path, *, t
     end = time.monotonic() + seconds
     for place, part in enumerate(parts):
         share = WEIGHTS[part] / sum(WEIGHTS[each] for each in parts[place:])
-        rows = results.rows[part] = []
-
-        def record(row: Row, rows: list[Row] = rows) -> None:
-            if row not in rows:
-                rows.append(row)
-                results.write(path)
-
-        begun = time.monotonic()
-        print(f"--- {part}", flush=True)
-        harness.LISTENERS.append(record)
-        try:
-            for row in call(part, max(end - begun, 0.0) * share, tiny):
-                record(row)
-        except Exception:
-            results.failed[part] = traceback.format_exc(limit=-3)
+        seconds = max(end - time.monotonic(), 0.0) * share
+        print(f"--- {part}, {seconds:.0f} s", flush=True)
+        run_part(part, functools.partial(call, part, seconds, tiny), results, path)
+        if part in results.failed:
             print(results.failed[part], flush=True)
-        finally:
-            harness.LISTENERS.remove(record)
-        results.seconds[part] = round(time.monotonic() - begun, 1)
-        results.write(path)
 
 
-def call(part: str, seconds: float, tiny: bool) -> list[Row]:
+def call(part: str, seconds: float, tiny: bool) -> Iterable[Row]:
     """The rows of one part; a part that knows no small sizes is passed over when they are asked for."""
     function = importlib.import_module(f"benchmarks.gpu_{part}").run
+    rows: Iterable[Row]
     if not tiny:
-        return list(function(seconds))
-    if "tiny" not in inspect.signature(function).parameters:
+        rows = function(seconds)
+    elif "tiny" in inspect.signature(function).parameters:
+        rows = function(seconds, tiny=True)
+    else:
         print(f"{part}: has no small sizes", flush=True)
-        return []
-    return list(function(seconds, tiny=True))
+        rows = []
+    return rows
 
 
 if __name__ == "__main__":

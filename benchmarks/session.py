@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from attnlab.common.validation import one_of
 from benchmarks import machine
+from benchmarks.harness import LISTENERS
 from benchmarks.results import Results
 from benchmarks.rows import Row
 
@@ -23,16 +25,37 @@ def choose(text: str, allowed: Sequence[str] = PARTS) -> list[str]:
 
 
 def run(parts: Sequence[str], path: Path, show: Callable[[str, list[Row], float], None]) -> Results:
-    """Measure; ``show`` is called with the rows of each part as they are there."""
+    """Measure; ``show`` is called with the rows of each part when it is finished."""
     results = Results(machine.describe())
     for part in parts:
-        begun = time.perf_counter()
-        try:
-            results.rows[part] = importlib.import_module(f"benchmarks.{part}").run()
-        except Exception:
-            results.rows[part] = []
-            results.failed[part] = traceback.format_exc(limit=-3)
-        results.seconds[part] = round(time.perf_counter() - begun, 1)
-        results.write(path)
+        run_part(part, functools.partial(rows_of, part), results, path)
         show(part, results.rows[part], results.seconds[part])
     return results
+
+
+def rows_of(part: str) -> Iterable[Row]:
+    """Measure one part."""
+    rows: Iterable[Row] = importlib.import_module(f"benchmarks.{part}").run()
+    return rows
+
+
+def run_part(part: str, call: Callable[[], Iterable[Row]], results: Results, path: Path) -> None:
+    """Store the rows of one part, those that it says on its way at once; a failure is stored beside them."""
+    rows = results.rows[part] = []
+
+    def record(row: Row) -> None:
+        if row not in rows:
+            rows.append(row)
+            results.write(path)
+
+    begun = time.perf_counter()
+    LISTENERS.append(record)
+    try:
+        for row in call():
+            record(row)
+    except Exception:
+        results.failed[part] = traceback.format_exc(limit=-3)
+    finally:
+        LISTENERS.remove(record)
+    results.seconds[part] = round(time.perf_counter() - begun, 1)
+    results.write(path)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from attnlab.cli import bench
+from benchmarks import session
 from benchmarks.results import Results
 from benchmarks.rows import Row
 
@@ -56,9 +58,42 @@ def test_help_shows_an_example_and_measures_nothing(tmp_path):
 
 
 def test_without_a_checkout_it_says_where_the_benchmarks_are(tmp_path, monkeypatch):
-    from attnlab.cli import bench
-
     monkeypatch.setattr(bench, "__file__", str(tmp_path / "site-packages" / "attnlab" / "cli" / "bench.py"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LookupError, match="inside a checkout of attnlab"):
         bench.benchmarks("session")
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """Parts that measure nothing, one of which fails."""
+
+    def rows_of(part):
+        if part == "aim":
+            raise RuntimeError("no luck")
+        return [
+            Row("fit", 3.5, "x", ">= 3", "n = 10", spread=0.1, compile=2.0),
+            Row("solve", 9.0, "s", "< 5", "n = 10"),
+            Row("steps", 1.02, "exponent", "", "three sizes", spread=0.01, theory=1.0),
+        ]
+
+    monkeypatch.setattr(session, "rows_of", rows_of)
+    monkeypatch.setattr(session.machine, "describe", lambda: {"processor": "abacus"})
+
+
+def test_one_run_gives_table_numbers_picture_and_page(parts, tmp_path, capsys):
+    (tmp_path / "page.md").write_text("<!-- begin cpu -->\n<!-- end cpu -->\n")
+    assert bench.measure("rfa,slr", tmp_path / "r.json", tmp_path / "r.png", tmp_path / "page.md") == 0
+    shown = capsys.readouterr().out
+    for text in ("3.5 ± 0.1", "met", "missed", "theory 1", "2.0 s", "2 of 4 targets met; missed: solve, solve"):
+        assert text in shown
+    assert list(Results.read(tmp_path / "r.json").rows) == ["slr", "rfa"]
+    assert (tmp_path / "r.png").stat().st_size > 5000
+    assert "**missed**" in (tmp_path / "page.md").read_text()
+
+
+def test_a_failed_part_is_shown_and_ends_with_code_1(parts, tmp_path, capsys):
+    assert bench.measure("aim,rfa", tmp_path / "r.json") == 1
+    shown = capsys.readouterr().out
+    for text in ("part aim failed", "no luck", "3.5 ± 0.1"):
+        assert text in shown

@@ -45,12 +45,15 @@ def bench(
     page: Annotated[Path | None, typer.Option(help="Write the tables of this page of the documentation.")] = None,
 ) -> None:
     """Run the benchmarks and show what was measured."""
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        raise typer.Exit(measure(only, json, plot, page))
+
+
+def measure(only: str, json: Path, plot: Path | None = None, page: Path | None = None) -> int:
+    """Check the whole request, measure, show and store; the exit code says whether every part ran."""
     with usage():
-        session, drawing = benchmarks("session"), benchmarks("picture")
+        session, drawing, writing = benchmarks("session"), benchmarks("picture"), benchmarks("page")
         parts = session.choose(only)
-        writing = benchmarks("page")
         if page is not None:
             writing.check(page)
     console.print(f"measuring {', '.join(parts)}; nothing else should run on this machine")
@@ -64,7 +67,7 @@ def bench(
         console.print(f"page: {page}", soft_wrap=True)
     for part, error in results.failed.items():
         console.print(f"part {part} failed:\n{error}", markup=False, highlight=False)
-    raise typer.Exit(1 if results.failed else 0)
+    return int(bool(results.failed))
 
 
 @bench_app.command()
