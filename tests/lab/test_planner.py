@@ -265,6 +265,17 @@ def test_the_command_plans_things_of_the_users_own(module, tmp_path):
     assert (tmp_path / "out" / "plan.png").exists()
 
 
+def test_a_sweep_takes_things_of_the_users_own(module, tmp_path):
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(
+        'name = "own"\nn_train = [20, 40]\n[task]\nname = "own.Echo"\n[[learner]]\nname = "own.Mine"\nc = 5.0\n'
+    )
+    places = ["--store", str(tmp_path / "s.sqlite"), "--out", str(tmp_path / "out"), "--quiet"]
+    result = CliRunner().invoke(app, ["run", str(sweep), "--module", str(module), *places])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out" / "sweep.own.png").exists()
+
+
 def test_a_module_that_cannot_be_executed_is_the_request_s_fault(tmp_path):
     with pytest.raises(UsageError, match="names no Python file"):
         load(tmp_path / "absent.py")
