@@ -51,7 +51,6 @@ found = lab.plan(Nearest(d=3), error=0.25, learners=learners, n_max=1024, seeds=
 for row in found.rows():
     print(" | ".join(row))
 
-found.draw().savefig("plan.png")
-plt.imshow(plt.imread("plan.png"))
-plt.axis("off")
+figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+found.draw(axes)
 plt.show()

@@ -23,7 +23,6 @@ for row in plan.rows():
 
 # %%
 # ``store="plan.sqlite"`` keeps the trials: stopped, the same call goes on; another target uses what is there.
-plan.draw().savefig("plan.png")
-plt.imshow(plt.imread("plan.png"))
-plt.axis("off")
+figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+plan.draw(axes)
 plt.show()

@@ -121,14 +121,17 @@ def run(
     quiet: Quiet = False,
     max_cells: Annotated[int, typer.Option(help="Refuse larger grids unless --yes.", min=1)] = 2000,
     yes: Annotated[bool, typer.Option("--yes", help="Run a grid beyond the limit.")] = False,
+    module: Annotated[list[Path] | None, typer.Option(help="A Python file of yours to execute: lab.add(...).")] = None,
 ) -> None:
     """Run one figure with a knob changed, or a sweep of your own.
 
     Examples: `attnlab run slr.manifold --set d=100 --set seeds=10`, `attnlab run my-sweep.toml --workers 2`.
     """
-    from attnlab.lab import registry, sweep
+    from attnlab.lab import own_module, registry, sweep
 
     with usage():
+        for file in module or []:
+            own_module.load(file)
         if what.endswith(".toml"):
             figure, scale = sweep.read(what)
         else:

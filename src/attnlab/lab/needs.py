@@ -115,9 +115,13 @@ class Plan:
             self.draw().savefig(target / "plan.png", dpi=150)
         return [target / "plan.json", target / "plan.png"]
 
-    def draw(self) -> Canvas:
-        """Learning curves with theory as lines, and the sizes needed side by side."""
-        canvas, ((curves, sizes),) = panels(1, 2, width=5.2, height=3.8)
+    def draw(self, axes: Sequence[Axes] | None = None) -> Canvas:
+        """Learning curves with theory as lines, and the sizes needed side by side; on two axes of yours if given."""
+        if axes is None:
+            canvas, ((curves, sizes),) = panels(1, 2, width=5.2, height=3.8)
+        else:
+            curves, sizes = axes
+            canvas = curves.figure
         self._draw_curves(curves)
         self._draw_sizes(sizes)
         canvas.suptitle(f"{self.task}: examples for an error of {self.error:g} of null")
