@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -99,6 +103,36 @@ def test_accelerator_gives_the_same_features_and_products(X, score):
     solved = device.solve(G, 0.1, y)
     expected = np.linalg.solve(np.asarray(G, dtype=float) + 0.1 * np.eye(len(X)), y)
     np.testing.assert_allclose(solved, expected, rtol=1e-8)
+
+
+SHARDED = """
+import jax, numpy as np
+from attnlab.rfa.accelerator import sharded_gram
+from attnlab.rfa.bias import mean_matrix
+from attnlab.rfa.features import AttentionFeatures, MLPFeatures
+from attnlab.rfa.task import Task
+devices = jax.devices()
+assert len(devices) == 4
+X = Task(d=5, n_keys=4).sample(101, seed=2)[0]
+for feature_map in (AttentionFeatures(300, 5, 3, mean_matrix("identity", 5)), MLPFeatures(3000, 5, 5, 0)):
+    one, four = (np.asarray(sharded_gram(feature_map, X, devices[:k]), float) for k in (1, 4))
+    whole = sharded_gram(feature_map, X[:100])
+    assert len(whole.sharding.device_set) == 4
+    assert {shard.data.shape for shard in whole.addressable_shards} == {(25, 100)}
+    blocks = [feature_map.block(i) for i in range(len(feature_map.sizes))]
+    Phi = [feature_map.apply(np, feature_map.inputs(np, X), weights.astype(float)) for weights in blocks]
+    exact = sum(block @ block.T for block in Phi)
+    print(abs(one - four).max() / abs(exact).max(), abs(four - exact).max() / abs(exact).max())
+"""
+
+
+def test_a_gram_matrix_spread_over_four_devices_is_that_of_one():
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", SHARDED], env={**os.environ, **flags}, capture_output=True, text=True, check=True
+    )
+    # float32 sums of a few thousand terms, in another order
+    assert max(map(float, done.stdout.split())) < 3e-6
 
 
 def test_a_missing_gpu_is_named():

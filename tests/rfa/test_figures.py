@@ -2,7 +2,12 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 
 from attnlab.common.records import Records
+from attnlab.common.seeds import seed_sequence
+from attnlab.rfa.backend import Blas
 from attnlab.rfa.figures import FIGURES
+from attnlab.rfa.figures.curves import learning_curves
+from attnlab.rfa.figures.learning_claims import sample_ratio
+from attnlab.rfa.solvers import ridge
 
 # Smallest settings that still run every line of a figure.
 SMALL = {
@@ -16,6 +21,7 @@ SMALL = {
     "rfa.key-count": {"heads": 8, "d": 6, "n": 64, "n_test": 40, "seeds": 1},
     "rfa.dimension": {"heads": 8, "d": [4, 8], "n_keys": 3, "n": 64, "n_test": 40, "seeds": 1},
     "rfa.complexity": {"d": [16, 32, 64]},
+    "rfa.bounds": {"heads": 8, "d": 6, "n_keys": 3, "n_max": 128, "n_test": 40, "seeds": 2},
 }
 
 
@@ -46,3 +52,25 @@ def test_a_cell_depends_on_its_parameters_and_seed_only():
     first, second = figure.cells("quick")
     assert first() == first()
     assert first() != second()
+
+
+def test_all_targets_and_sizes_of_a_cell_share_one_gram_matrix(monkeypatch):
+    updates, factors = [], []
+    add_gram, factor = Blas.add_gram, ridge._factor
+    monkeypatch.setattr(Blas, "add_gram", lambda *a: updates.append(a[1].shape) or add_gram(*a))
+    monkeypatch.setattr(ridge, "_factor", lambda *a: factors.append(a[0].shape[0]) or factor(*a))
+    settings = {"heads": 300, "d": 4, "n_keys": 3, "n_max": 256, "n_test": 20}
+    rows = learning_curves(("f1_p1", "f1_p2", "f2_q1"), "rfa", settings, seed_sequence(0))
+    assert len(rows) == 9
+    # one update of the largest Gram matrix for each block of heads, and one factor for each n, whatever the targets
+    assert updates == [(256, 256)] * 3
+    assert factors == [64, 128, 256]
+
+
+def test_samples_for_equal_error_are_read_off_the_curve_and_bounded_by_the_grid():
+    rows = [{"target": "t", "model": "rfa", "n": 10, "error": 0.01, "seed": 0}]
+    rows += [{"target": "t", "model": "rfmlp", "n": n, "error": e, "seed": 0} for n, e in ((10, 1.0), (40, 1e-4))]
+    # half way on logarithmic axes
+    assert sample_ratio(Records.of(rows), "t", 10) == pytest.approx(2.0)
+    rows[-1]["error"] = 0.5
+    assert sample_ratio(Records.of(rows), "t", 10) == pytest.approx(4.0)

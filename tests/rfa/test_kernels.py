@@ -124,6 +124,15 @@ def test_a_kernel_is_symmetric_positive_and_bounded_by_one():
     np.testing.assert_allclose(K, kernel(X), atol=2e-6)
 
 
+@pytest.mark.parametrize("kind", ["rfa", "brfa", "exp", "erf", "patch"])
+def test_the_form_for_a_gpu_gives_the_same_kernel(kind, monkeypatch):
+    X = Task(d=5, n_keys=3).sample(40, seed=1)[0]
+    usual = kernel(X, X[:7], kind=kind)
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    # the same sums in another order
+    np.testing.assert_allclose(kernel(X, X[:7], kind=kind), usual, rtol=1e-12, atol=1e-14)
+
+
 def test_bad_input_is_named():
     X = Task(d=4, n_keys=2).sample(3)[0]
     with pytest.raises(ValueError, match="kind must be one of"):

@@ -198,6 +198,17 @@ def test_a_constant_is_learned_and_one_sample_is_interpolated(data):
     np.testing.assert_allclose(one.predict(X[:1]), 2.0, rtol=1e-4)
 
 
+@pytest.mark.parametrize("learner", LEARNERS, ids=NAMES)
+def test_one_sample_and_constant_targets_are_no_special_case(learner, data):
+    X, _ = data
+    one = clone(learner).fit(X[:1], [2.0])
+    np.testing.assert_allclose(one.predict(X[:1]), 2.0, rtol=1e-2)
+    zero = clone(learner).fit(X, np.zeros(len(X)))
+    np.testing.assert_array_equal(zero.predict(X), 0.0)
+    with pytest.raises(ValueError, match=r"y must|NaN|infinity"):
+        clone(learner).fit(X[:2], [1.0, np.nan])
+
+
 def test_ridgeless_fits_are_least_norm_interpolation(data):
     X, y = data
     model = RandomFeatureAttention(n_heads=100, random_state=0, ridge=0.0, dtype="float64").fit(X, y)

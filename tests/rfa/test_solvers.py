@@ -53,6 +53,27 @@ def test_leading_blocks_are_solved_from_one_factor_or_several(data, shifts):
         np.testing.assert_allclose(alpha, np.linalg.solve(K[:n, :n] + shift * np.eye(n), Y[:n]), rtol=1e-8)
 
 
+def test_sample_sizes_with_one_shift_share_one_factorisation(data, monkeypatch):
+    from attnlab.rfa.solvers import ridge
+
+    X, Y = data
+    factors = []
+    factor = ridge._factor
+    monkeypatch.setattr(ridge, "_factor", lambda *a: factors.append(a[0].shape) or factor(*a))
+    nested_solve(kernel(X), Y, (10, 30, 60), (0.1, 0.1, 0.1))
+    assert factors == [(60, 60)]
+
+
+def test_a_pass_that_keeps_no_block_may_reuse_its_memory(data):
+    X, _ = data
+    fresh = list(features(X, 300))
+    for kept, block in zip(fresh, features(X, 300).passing(), strict=True):
+        np.testing.assert_array_equal(block, kept)
+    first, second, last = features(X, 300).passing()
+    assert first is second
+    assert last.shape != second.shape
+
+
 def test_conjugate_gradients_reach_the_direct_solution(data):
     X, Y = data
     Phi = np.concatenate(list(features(X)), axis=1)

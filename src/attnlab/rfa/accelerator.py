@@ -1,8 +1,11 @@
-"""The dense work on an accelerator: the verbs of :class:`attnlab.rfa.backend.Backend` as compiled JAX functions."""
+"""The dense work on accelerators: the verbs of :class:`attnlab.rfa.backend.Backend` as compiled JAX functions for one
+device, and the Gram matrix of a batch spread over several.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +13,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from attnlab.rfa.backend import solve_shifted
 from attnlab.rfa.features import FeatureMap
 
 
 @functools.partial(jax.jit, static_argnames=("feature_map", "precision"))
-def _features(feature_map: Any, tokens: Array, weights: Array, precision: str) -> Array:
+def _features(feature_map: Any, inputs: tuple[Array, ...], weights: Array, precision: str) -> Array:
     with jax.default_matmul_precision(precision):
-        phi: Array = feature_map.apply(jnp, tokens, weights)
+        phi: Array = feature_map.apply(jnp, inputs, weights)
     return phi
 
 
@@ -61,9 +65,18 @@ class Accelerator:
         result: Array = jax.device_put(jnp.asarray(tokens, dtype=jnp.float32), self.device)
         return result
 
-    def features(self, feature_map: FeatureMap, tokens: Array, index: int) -> Array:
-        """Features of one block; the weights are drawn on the host, the same numbers as on the CPU."""
-        result: Array = _features(feature_map, tokens, self.put(feature_map.block(index)), self.precision)
+    def inputs(self, feature_map: FeatureMap, tokens: Array) -> tuple[Array, ...]:
+        """What all blocks share, in device memory."""
+        return feature_map.inputs(jnp, tokens)
+
+    def features(
+        self, feature_map: FeatureMap, inputs: tuple[Array, ...], index: int, out: Array | None = None
+    ) -> Array:
+        """Features of one block; the weights are drawn on the host, the same numbers as on the CPU.
+
+        Memory is JAX's to reuse, so ``out`` is not looked at.
+        """
+        result: Array = _features(feature_map, inputs, self.put(feature_map.block(index)), self.precision)
         return result
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
@@ -86,3 +99,31 @@ class Accelerator:
             right = jax.device_put(np.asarray(Y, dtype=np.float64), self.device)
             solution = np.asarray(_cholesky_solve(G, jnp.float64(shift), right))
         return solution if np.isfinite(solution).all() else solve_shifted(np.asarray(G), shift, Y)
+
+
+@functools.partial(jax.jit, static_argnames=("precision", "rows"), donate_argnums=0)
+def _add_sharded_gram(G: Array, A: Array, precision: str, rows: NamedSharding) -> Array:
+    with jax.default_matmul_precision(precision):
+        total: Array = jax.lax.with_sharding_constraint(G + A @ A.T, rows)
+    return total
+
+
+def sharded_gram(
+    feature_map: FeatureMap, tokens: np.ndarray, devices: Sequence[Any] | None = None, precision: str = "highest"
+) -> Array:
+    """Phi Phi^T with its rows, and the examples they belong to, spread over devices (all that JAX sees).
+
+    Each device computes the features of its own examples and receives those of the others block by block: memory
+    n^2 / k + n block on each of k devices, and n block numbers sent for n^2 block / k products.
+    """
+    n, chosen = len(tokens), list(jax.devices() if devices is None else devices)
+    mesh = Mesh(np.array(chosen), ("examples",))
+    rows, everywhere = NamedSharding(mesh, PartitionSpec("examples")), NamedSharding(mesh, PartitionSpec())
+    # Rows that fill the last device up; they are cut off again.
+    filled = np.concatenate([tokens, np.zeros((-n % len(chosen), *tokens.shape[1:]))]).astype(np.float32)
+    inputs = feature_map.inputs(jnp, jax.device_put(filled, rows))
+    G = jnp.zeros((len(filled), len(filled)), dtype=jnp.float32, device=rows)
+    for index in range(len(feature_map.sizes)):
+        phi = _features(feature_map, inputs, jax.device_put(feature_map.block(index), everywhere), precision)
+        G = _add_sharded_gram(G, phi, precision, rows)
+    return G[:n, :n]

@@ -1,4 +1,4 @@
-"""Where the dense work runs: SciPy's BLAS on the CPU, JAX on an accelerator. One algorithm, two sets of six verbs.
+"""Where the dense work runs: SciPy's BLAS on the CPU, JAX on an accelerator. One algorithm, two sets of verbs.
 
 On a CPU the products go through BLAS, which measures faster than XLA there; on a GPU everything stays in device memory
 until the coefficients come back.
@@ -7,19 +7,17 @@ until the coefficients come back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
+from attnlab.common.threads import in_spans, thread_count
 from attnlab.common.validation import one_of
-from attnlab.rfa.features import FeatureMap
-from attnlab.rfa.threads import thread_count
+from attnlab.rfa.features import TILE, FeatureMap
 
-TILE = 128
 DEVICES = ("cpu", "gpu")
 
 
@@ -30,8 +28,11 @@ class Backend(Protocol):
     def put(self, tokens: np.ndarray) -> Any:
         """Tokens in device memory."""
 
-    def features(self, feature_map: FeatureMap, tokens: Any, index: int) -> Any:
-        """Features of one block."""
+    def inputs(self, feature_map: FeatureMap, tokens: Any) -> Any:
+        """What all blocks of a map share."""
+
+    def features(self, feature_map: FeatureMap, inputs: Any, index: int, out: Any = None) -> Any:
+        """Features of one block, in the memory of ``out`` where the device can reuse it."""
 
     def zeros(self, shape: tuple[int, ...]) -> Any:
         """An accumulator."""
@@ -56,29 +57,26 @@ class Blas:
         """Tokens in the working precision."""
         return np.ascontiguousarray(tokens, dtype=self.dtype)
 
-    def features(self, feature_map: FeatureMap, tokens: np.ndarray, index: int) -> np.ndarray:
-        """Features of one block, tiled over examples so that scores stay in cache; threads share the tiles.
+    def inputs(self, feature_map: FeatureMap, tokens: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What all blocks share, contiguous."""
+        return tuple(np.ascontiguousarray(x) for x in feature_map.inputs(np, tokens))
 
-        The products of a tile are too small for BLAS to thread, so the threads are ours.
-        """
+    def features(
+        self, feature_map: FeatureMap, inputs: tuple[np.ndarray, ...], index: int, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Features of one block; the products of a tile are too small for BLAS to thread, so the threads are ours."""
         weights = feature_map.block(index).astype(self.dtype, copy=False)
-        out = np.empty((len(tokens), feature_map.sizes[index]), dtype=self.dtype)
+        shape = (len(inputs[0]), feature_map.sizes[index])
+        block = out if out is not None and out.shape == shape else np.empty(shape, dtype=self.dtype)
 
-        def fill(first: int, last: int) -> None:
-            for start in range(first, last, TILE):
-                tile = slice(start, min(start + TILE, last))
-                out[tile] = feature_map.apply(np, tokens[tile], weights)
+        def write(first: int, last: int) -> None:
+            rows = slice(first * TILE, last * TILE)
+            feature_map.write(block[rows], tuple(x[rows] for x in inputs), weights)
 
-        n, threads = len(tokens), thread_count()
-        if threads == 1 or n < 8 * TILE:
-            fill(0, n)
-            return out
-        span = -(-n // (threads * TILE)) * TILE
-        with ThreadPoolExecutor(threads) as pool:
-            done = [pool.submit(fill, first, min(first + span, n)) for first in range(0, n, span)]
-            for part in done:
-                part.result()
-        return out
+        # Whole tiles for each thread, so that the split changes no rounding.
+        tiles = -(-shape[0] // TILE)
+        in_spans(write, tiles, thread_count() if tiles >= 16 else 1)
+        return block
 
     def zeros(self, shape: tuple[int, ...]) -> np.ndarray:
         """Column-major, as BLAS accumulates in place."""
@@ -136,18 +134,29 @@ def backend(device: str = "cpu", dtype: str = "float32") -> Backend:
 
 @dataclass(frozen=True)
 class Features:
-    """The features of a batch, block by block; each pass computes them anew, so memory does not grow with the heads."""
+    """The features of a batch, block by block; each pass computes them anew, so memory does not grow with the heads.
+
+    With ``reuse`` a block takes the memory of the one before it, which saves the system from handing out and clearing
+    new pages; only passes that keep no block may ask for it.
+    """
 
     feature_map: FeatureMap
     tokens: Any
     backend: Backend
+    reuse: bool = False
 
     def __iter__(self) -> Iterator[Any]:
+        inputs, block = self.backend.inputs(self.feature_map, self.tokens), None
         for index in range(len(self.feature_map.sizes)):
-            yield self.backend.features(self.feature_map, self.tokens, index)
+            block = self.backend.features(self.feature_map, inputs, index, block if self.reuse else None)
+            yield block
 
     def __len__(self) -> int:
         return len(self.feature_map.sizes)
+
+    def passing(self) -> Features:
+        """The same for a pass that is done with a block before it asks for the next."""
+        return replace(self, reuse=True)
 
     @property
     def shape(self) -> tuple[int, int]:

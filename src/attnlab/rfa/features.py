@@ -10,13 +10,15 @@ block       BLOCK consecutive heads; block b is drawn from its own counter, so t
             first M of any larger number and can be drawn again at any time
 ==========  ==========================================================================================
 
-A map is a small frozen dataclass. ``block(b)`` draws the weights of one block on the host, ``apply(xp, tokens,
-weights)`` turns tokens into the features of that block with NumPy or with JAX (traceable: one formula serves CPU and
-GPU). Maps that differ in their random weights only compare equal: they share compiled code.
+A map is a small frozen dataclass. ``inputs(xp, tokens)`` is what all blocks share, ``block(b)`` draws the weights of a
+block on the host, ``apply(xp, inputs, weights)`` gives the features of the block with NumPy or with JAX (traceable: one
+formula serves CPU and GPU), ``write(out, inputs, weights)`` is the same for NumPy, in place and in tiles that stay in
+cache. Maps that differ in their random weights only compare equal: they share compiled code.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -25,6 +27,9 @@ import numpy as np
 from attnlab.rfa.scores import attend
 
 BLOCK = 128
+# Examples per tile: the scores of a block, 0.5 MB at 16 keys, stay in a core's cache, and the products with the query
+# are small enough that BLAS does not start threads for them.
+TILE = 64
 
 
 @runtime_checkable
@@ -38,8 +43,14 @@ class FeatureMap(Protocol):
     def block(self, index: int) -> np.ndarray:
         """Weights of one block, float32, drawn from (seed, index) alone."""
 
-    def apply(self, xp: Any, tokens: Any, weights: Any) -> Any:
-        """Features ``(n, size)`` of one block for tokens ``(n, N + 1, d)``."""
+    def inputs(self, xp: Any, tokens: Any) -> tuple[Any, ...]:
+        """What every block needs of tokens ``(n, N + 1, d)``: arrays of n rows."""
+
+    def apply(self, xp: Any, inputs: tuple[Any, ...], weights: Any) -> Any:
+        """Features ``(n, size)`` of one block."""
+
+    def write(self, out: np.ndarray, inputs: tuple[np.ndarray, ...], weights: np.ndarray) -> None:
+        """The same into ``out`` ``(n, size)``, tile by tile."""
 
 
 def _normals(seed: int, index: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -55,6 +66,12 @@ def _split(total: int, block: int) -> tuple[int, ...]:
 def homogenise(xp: Any, x: Any) -> Any:
     """[x; 1]: append the constant coordinate."""
     return xp.concatenate([x, xp.ones((*x.shape[:-1], 1), dtype=x.dtype)], axis=-1)
+
+
+def tiles(n: int) -> Iterator[slice]:
+    """Ranges of TILE examples."""
+    for start in range(0, n, TILE):
+        yield slice(start, min(start + TILE, n))
 
 
 def query_and_keys(tokens: Any) -> tuple[Any, Any]:
@@ -100,16 +117,33 @@ class AttentionFeatures:
         """Weights as ``(D, D, heads)``: key's coordinate, query's coordinate, head."""
         return np.ascontiguousarray(self.heads(index).transpose(2, 1, 0))
 
-    def apply(self, xp: Any, tokens: Any, weights: Any) -> Any:
-        """Features ``(n, D * heads)`` of one block."""
+    def inputs(self, xp: Any, tokens: Any) -> tuple[Any, ...]:
+        """Homogenised query, keys, and keys as values (transposed, carrying the scale)."""
         query, keys = query_and_keys(homogenise(xp, tokens))
-        (n, N, D), h = keys.shape, weights.shape[2]
-        # One product per coordinate of the key: small enough that BLAS does not start threads for it.
+        scale = self.n_heads**-0.5 / (keys.shape[1] if self.normalize == "mean" else 1)
+        return query, keys, xp.swapaxes(keys, 1, 2) * tokens.dtype.type(scale)
+
+    def apply(self, xp: Any, inputs: tuple[Any, ...], weights: Any) -> Any:
+        """Features ``(n, D * heads)`` of one block."""
+        query, keys, values = inputs
         Q = xp.swapaxes(xp.matmul(query, weights), 0, 1)
-        A = attend(xp, keys @ Q, self.score, self.normalize)
-        scale = self.n_heads**-0.5 / (N if self.normalize == "mean" else 1)
-        phi = (xp.swapaxes(keys, 1, 2) * weights.dtype.type(scale)) @ A
-        return phi.reshape(n, D * h)
+        phi = values @ attend(xp, keys @ Q, self.score, self.normalize)
+        return phi.reshape(len(query), -1)
+
+    def write(self, out: np.ndarray, inputs: tuple[np.ndarray, ...], weights: np.ndarray) -> None:
+        """The same in place: the queries' products and the scores of a tile are written over those of the last."""
+        (n, N, D), h = inputs[1].shape, weights.shape[2]
+        tile = min(TILE, n)
+        products, scores = np.empty((tile, D, h), out.dtype), np.empty((tile, N, h), out.dtype)
+        zeros = np.zeros_like(scores) if (self.score, self.normalize) == ("relu", "mean") else None
+        for rows in tiles(n):
+            query, keys, values = (x[rows] for x in inputs)
+            Q, S = products[: len(query)], scores[: len(query)]
+            np.matmul(query, weights, out=Q.swapaxes(0, 1))
+            np.matmul(keys, Q, out=S)
+            # NumPy's maximum of two arrays is vectorised, that of an array and a number is not.
+            A = attend(np, S, self.score, self.normalize) if zeros is None else np.maximum(S, zeros[: len(S)], out=S)
+            np.matmul(values, A, out=out[rows].reshape(len(query), D, h))
 
     def by_head(self, values: np.ndarray) -> np.ndarray:
         """Value vectors ``(M, D, k)`` from coefficients in feature order ``(M D, k)``."""
@@ -142,10 +176,21 @@ class MLPFeatures:
         W = _normals(self.seed, index, (self.units, fan_in))[: self.sizes[index]]
         return np.asarray(np.float32((self.n_tokens + 1) ** -0.5) * W.T)
 
-    def apply(self, xp: Any, tokens: Any, weights: Any) -> Any:
-        """Features ``(n, units)`` of one block."""
+    def inputs(self, xp: Any, tokens: Any) -> tuple[Any, ...]:
+        """The concatenated tokens, homogenised; they carry the scale."""
         flat = homogenise(xp, tokens.reshape(len(tokens), -1))
-        return xp.maximum(flat @ weights, 0) * weights.dtype.type(self.width**-0.5)
+        return (flat * tokens.dtype.type(self.width**-0.5),)
+
+    def apply(self, xp: Any, inputs: tuple[Any, ...], weights: Any) -> Any:
+        """Features ``(n, units)`` of one block."""
+        return xp.maximum(inputs[0] @ weights, 0)
+
+    def write(self, out: np.ndarray, inputs: tuple[np.ndarray, ...], weights: np.ndarray) -> None:
+        """The same in place."""
+        zeros = np.zeros((TILE, out.shape[1]), out.dtype)
+        for rows in tiles(len(out)):
+            np.matmul(inputs[0][rows], weights, out=out[rows])
+            np.maximum(out[rows], zeros[: len(out[rows])], out=out[rows])
 
 
 @dataclass(frozen=True)
@@ -170,9 +215,19 @@ class PatchFeatures:
         W = _normals(self.seed, index, (self.units, 2 * self.d + 1))[: self.sizes[index]]
         return np.asarray(np.float32(3**-0.5) * W.T)
 
-    def apply(self, xp: Any, tokens: Any, weights: Any) -> Any:
-        """Features ``(n, units)``: the query's share of the pre-activation is computed once, not once per key."""
+    def inputs(self, xp: Any, tokens: Any) -> tuple[Any, ...]:
+        """Homogenised query, and keys."""
         query, keys = query_and_keys(tokens)
-        of_query = homogenise(xp, query) @ xp.concatenate([weights[: self.d], weights[-1:]])
+        return homogenise(xp, query), keys
+
+    def apply(self, xp: Any, inputs: tuple[Any, ...], weights: Any) -> Any:
+        """Features ``(n, units)``: the query's share of the pre-activation is computed once, not once per key."""
+        query, keys = inputs
+        of_query = query @ xp.concatenate([weights[: self.d], weights[-1:]])
         S = keys @ weights[self.d : 2 * self.d] + of_query[:, None]
         return xp.maximum(S, 0).mean(axis=1) * weights.dtype.type(self.width**-0.5)
+
+    def write(self, out: np.ndarray, inputs: tuple[np.ndarray, ...], weights: np.ndarray) -> None:
+        """The same, tile by tile."""
+        for rows in tiles(len(out)):
+            out[rows] = self.apply(np, tuple(x[rows] for x in inputs), weights)

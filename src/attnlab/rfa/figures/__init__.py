@@ -2,6 +2,7 @@
 
 from attnlab.common.figure import Figure
 from attnlab.rfa.figures.bias import ROTATION, SCALE
+from attnlab.rfa.figures.bounds import BOUNDS
 from attnlab.rfa.figures.complexity import COMPLEXITY
 from attnlab.rfa.figures.heads import HEADS
 from attnlab.rfa.figures.learning import CORRELATIONS, KEYS
@@ -20,4 +21,5 @@ FIGURES: tuple[Figure, ...] = (
     KEY_COUNT,
     DIMENSION,
     COMPLEXITY,
+    BOUNDS,
 )

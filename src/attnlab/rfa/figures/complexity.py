@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnlab.common.claim import Claim, at_most, between
+from attnlab.common.claim import Claim, at_least, at_most, between
 from attnlab.common.drawing import COLORS, line, panels, style
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
@@ -30,7 +30,14 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
         "mlp": complexity_exact(task, "rfmlp"),
         "approx": complexity_approx(task, "rfa", eps=EPS),
         "biased": complexity_approx(task, "brfa", eps=EPS),
+        **{f"growth_{model}": _with_keys(params["d"], params["n_keys"], model) for model in ("rfa", "rfmlp")},
     }
+
+
+def _with_keys(d: int, n_keys: int, model: str) -> float:
+    """How much the complexity of a quadratic key average grows from a quarter of the keys to four times as many."""
+    few, many = (Task("key_power", p=2, d=d, n_keys=N) for N in (n_keys // 4, 4 * n_keys))
+    return complexity_exact(many, model) / complexity_exact(few, model)
 
 
 def draw(records: Records) -> Canvas:
@@ -76,6 +83,7 @@ COMPLEXITY = Figure(
     run=run,
     draw=draw,
     minutes={"quick": 0.01, "paper": 0.01},
+    version=2,
     claims=(
         Claim(
             "rfa.complexity-growth",
@@ -92,6 +100,14 @@ COMPLEXITY = Figure(
             lambda r: r.mean("biased", q=1, d=256) / r.mean("biased", q=1, d=16),
             between(0.5, 1.1),
             "0.90 computed independently",
+        ),
+        Claim(
+            "rfa.complexity-keys",
+            "RFMLP's complexity of quadratic key averages grows with N, RFA's does not (N = 64 over N = 4, as a ratio)",
+            "arXiv:2307.11353, abstract and examples ((N+2)^2/N against a constant)",
+            lambda r: r.mean("growth_rfmlp", q=1, d=16) / r.mean("growth_rfa", q=1, d=16),
+            at_least(3.8),
+            "half of what (N+2)^2/N gives, 7.6",
         ),
     ),
 )

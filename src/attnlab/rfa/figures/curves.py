@@ -97,7 +97,7 @@ def examples(task: Task, n: int, seed: np.random.SeedSequence) -> np.ndarray:
 def grams(maps: FeatureMap, X: np.ndarray, n_train: int) -> tuple[np.ndarray, np.ndarray]:
     """Gram matrix of the first n_train examples (lower triangle) and the block of the others against them."""
     device = Blas("float32")
-    train, test = (Features(maps, device.put(x), device) for x in (X[:n_train], X[n_train:]))
+    train, test = (Features(maps, device.put(x), device, reuse=True) for x in (X[:n_train], X[n_train:]))
     G, C = device.zeros((n_train, n_train)), device.zeros((len(X) - n_train, n_train))
     for A, B in zip(train, test, strict=True):
         G = device.add_gram(G, A)

@@ -168,10 +168,10 @@ class RidgeOnFeatures(KernelMachine):
         return dual(features, Y, self.ridge_, keep=keep)
 
     def _solve_from_gram(self, features: Features, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
-        G = np.asarray(gram(features, len(Y), features.backend))
+        G = np.asarray(gram(features.passing(), len(Y), features.backend))
         fitted = fit_gram(G, Y, ridges, self.loss, self.norm_bound)
         self.ridge_, self.converged_, self.n_iter_, self.path_ = fitted[1:]
-        return pull_back(features, fitted[0], features.backend)
+        return pull_back(features.passing(), fitted[0], features.backend)
 
     def predict(self, X: Any) -> np.ndarray:
         """f(X), of the shape of y."""

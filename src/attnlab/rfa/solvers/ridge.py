@@ -47,7 +47,7 @@ def apply(features: Features, theta: np.ndarray) -> np.ndarray:
     """Phi theta: predictions."""
     device, start = features.backend, 0
     f = device.zeros((features.shape[0], theta.shape[1]))
-    for block in features:
+    for block in features.passing():
         f = device.add_product(f, block, theta[start : start + block.shape[1]])
         start += block.shape[1]
     return np.asarray(f, dtype=np.float64)
@@ -56,7 +56,7 @@ def apply(features: Features, theta: np.ndarray) -> np.ndarray:
 def dual(features: Features, Y: np.ndarray, ridge: float, *, keep: bool) -> np.ndarray:
     """theta from the n x n system. With ``keep`` the features stay in memory, otherwise they are computed twice."""
     n, device = len(Y), features.backend
-    blocks: Blocks = list(features) if keep else features
+    blocks: Blocks = list(features) if keep else features.passing()
     alpha = device.solve(gram(blocks, n, device), n * ridge, Y)
     return pull_back(blocks, alpha, device)
 
