@@ -79,7 +79,23 @@ def escape(app, what, name, obj, options, lines):
             lines[i] = "".join(spans)
 
 
+def fill(app, docname, source):
+    """Two pages hold a table made from the code: the claims ledger, and the status of every theory function."""
+    if docname == "claims":
+        from attnlab.lab import ledger, registry
+
+        page = ledger.markdown(registry.figures().values(), ledger.measured(f"{app.srcdir}/data"))
+        source[0] = source[0].replace("<!-- ledger -->", page)
+    elif docname == "exact":
+        from attnlab.lab import exactness, formula
+
+        source[0] = source[0].replace("<!-- exactness -->", exactness.markdown(formula.formulas().values()))
+
+
 def setup(app):
+    app.connect("source-read", fill)
+    # code and results may have changed where the page has not
+    app.connect("env-get-outdated", lambda app, env, added, changed, removed: ["claims", "exact"])
     app.connect("autodoc-skip-member", skip_request)
     # before and after napoleon, whose priority is 500
     app.connect("autodoc-process-docstring", describe, priority=400)

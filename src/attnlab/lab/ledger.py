@@ -142,14 +142,15 @@ def entries(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def write(results: Sequence[Result], scale: str, file: str | os.PathLike[str]) -> None:
-    """Write the ledger of a scale with what made it, as the documentation reads it."""
+    """Write the ledger of a scale with what made it, as the documentation reads it; only of complete figures."""
+    whole = [result for result in results if not result.missing and not result.failed]
     content = {
         "scale": scale,
         "command": f"attnlab reproduce --scale {scale}",
         "attnlab": metadata.version("attnlab"),
         "written": datetime.date.today().isoformat(),
-        "seconds": round(sum(result.seconds for result in results)),
-        "claims": entries(results),
+        "seconds": round(sum(result.seconds for result in whole)),
+        "claims": entries(whole),
     }
     try:
         Path(file).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
@@ -157,13 +158,22 @@ def write(results: Sequence[Result], scale: str, file: str | os.PathLike[str]) -
         raise StoreUnwritable(f"cannot write the ledger to {file}: {error.strerror}") from error
 
 
-def markdown(figures: Iterable[Figure], measured: Mapping[str, Mapping[str, Any]]) -> str:
-    """The ledger as a page: every claim with the verdicts on record and what was last measured at each scale."""
+def measured(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """What :func:`write` left in a folder as ``claims_quick.json`` and ``claims_paper.json``, by scale."""
+    files = {scale: Path(folder) / f"claims_{scale}.json" for scale in SCALES}
+    return {scale: json.loads(file.read_text()) for scale, file in files.items() if file.exists()}
+
+
+def markdown(figures: Iterable[Figure], values: Mapping[str, Mapping[str, Any]]) -> str:
+    """The ledger as a page: every claim with the verdicts on record and what was last measured at each scale.
+
+    A value counts only for the sentence and the threshold it was measured for.
+    """
     claims = [(claim, (claim, figure)) for figure in figures for claim in figure.claims]
-    found = {scale: {entry["id"]: entry for entry in data["claims"]} for scale, data in measured.items()}
+    found = {scale: {entry["id"]: entry for entry in data["claims"]} for scale, data in values.items()}
     lines = [f"{len(claims)} claims. On record at {scale} scale: {_tally(claims, scale)}.  " for scale in SCALES]
     lines += [
-        f"Values at {s} scale: `{d['command']}`, attnlab {d['attnlab']}, {d['written']}." for s, d in measured.items()
+        f"Values at {s} scale: `{d['command']}`, attnlab {d['attnlab']}, {d['written']}." for s, d in values.items()
     ]
     for title, group in by_paper(claims).items():
         lines += [
@@ -180,10 +190,15 @@ def markdown(figures: Iterable[Figure], measured: Mapping[str, Mapping[str, Any]
 def _row(claim: Claim, figure: Figure, found: Mapping[str, Mapping[str, Any]]) -> str:
     reason = f"{claim.source}. Holds if {claim.holds}: {claim.because}. Figure `{figure.name}`."
     note = f" *{claim.note}*" if claim.note else ""
-    values = "<br>".join(_measured(found[scale][claim.id], scale) for scale in found if claim.id in found[scale])
-    verdicts = " | ".join(_verdict(recorded(claim, scale), found.get(scale, {}).get(claim.id)) for scale in SCALES)
+    now = {scale: entry for scale in found if (entry := found[scale].get(claim.id)) and _same(claim, entry)}
+    values = "<br>".join(_measured(entry, scale) for scale, entry in now.items())
+    verdicts = " | ".join(_verdict(recorded(claim, scale), now.get(scale)) for scale in SCALES)
     sentence = f"{_cell(claim.says)}<br><small>{_cell(reason)}{_cell(note)}</small>"
-    return f"| `{claim.id}` | {sentence} | {values or 'not yet measured'} | {verdicts} |"
+    return f'| <span id="{claim.id}"></span>`{claim.id}` | {sentence} | {values or "not yet measured"} | {verdicts} |'
+
+
+def _same(claim: Claim, entry: Mapping[str, Any]) -> bool:
+    return (entry["says"], entry["holds_if"]) == (claim.says, str(claim.holds))
 
 
 def _measured(entry: Mapping[str, Any], scale: str) -> str:
