@@ -5,6 +5,8 @@ from attnlab.common.records import Records
 from attnlab.mha.figures import FIGURES
 
 CHEAP = {
+    "mha.growth": {"d": [3, 4], "n_heads": [1, 2], "seeds": 2},
+    "mha.rounding": {"q": 4, "n": 100, "seeds": 1},
     "mha.queries": {"d": [4, 6], "seeds": 2},
     "mha.coverage": {"repeats": 5, "seeds": 2},
     "mha.patterns": {"d": 4, "k": 3, "n_heads": 2, "n": 300, "seeds": 1},

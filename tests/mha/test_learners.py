@@ -66,6 +66,16 @@ def test_too_many_heads_are_reported_as_redundant():
     assert mha.align(learner.theta_, learner.w_, task.Theta, task.W, tolerance=1e-4).theta_error < 1e-3
 
 
+def test_too_few_heads_show_in_the_validation_error(task, examples):
+    few, right = (mha.AttentionLearner(m, random_state=0).fit(*examples) for m in (1, 2))
+    # one head of two is missing: an error of the order of the labels, not of rounding
+    assert few.validation_nmse_ > 0.01
+    assert right.validation_nmse_ < 1e-12
+    capped = mha.AttentionLearner(max_heads=1, random_state=0).fit(*examples)
+    assert [entry["n_heads"] for entry in capped.log_] == [1]
+    assert capped.validation_nmse_ > 0.01
+
+
 def test_sculpting_records_its_phases(examples):
     learner = mha.SculptingLearner(2, random_state=0).fit(*examples)
     names = [step.name for step in learner.steps_]
@@ -137,6 +147,7 @@ X_OK, Y_OK = mha.Task(d=4, k=2, n_heads=1).sample(50)
         (mha.AttentionLearner(1), X_OK, Y_OK[:, :1], "y must have shape"),
         (mha.AttentionLearner(1), X_OK, Y_OK[:10], "y must have shape"),
         (mha.AttentionLearner(1), np.where(X_OK > 0, np.nan, X_OK), Y_OK, "NaN"),
+        (mha.AttentionLearner(1), X_OK, np.where(Y_OK > 0, np.inf, Y_OK), "NaN or infinity"),
         (mha.AttentionLearner(1), X_OK[:, 0], Y_OK, "shape \\(n, tokens, d\\)"),
         (mha.AttentionLearner(1), X_OK[:, :1], Y_OK[:, :1], "at least 2 tokens"),
         (mha.AttentionLearner(3), X_OK[:6], Y_OK[:6], "need at least 12 examples"),
@@ -145,6 +156,9 @@ X_OK, Y_OK = mha.Task(d=4, k=2, n_heads=1).sample(50)
         (mha.AttentionLearner(1, validation_fraction=0.6, certificate_fraction=0.6), X_OK, Y_OK, "at most 0.9"),
         (mha.AttentionLearner(1, max_seconds=-1.0), X_OK, Y_OK, "max_seconds must be"),
         (mha.SculptingLearner(1), X_OK[:12], Y_OK[:12], "AttentionLearner works with fewer"),
+        (mha.SculptingLearner(1, max_examples=1), X_OK, Y_OK, "max_examples must be an integer >= 2, got 1"),
+        (mha.SculptingLearner(2, tokens_law="boolean"), X_OK + 1, Y_OK, "only -1 and \\+1 when .*, got"),
+        (mha.MomentLearner(3), X_OK[:6], Y_OK[:6], "need at least 12 examples"),
         (mha.SculptingLearner(1, body="lp"), X_OK, Y_OK, "body must be one of"),
         (mha.GradientLearner(1, method="sgd"), X_OK, Y_OK, "method must be one of"),
         (mha.MomentLearner(1), np.ones((900, 2, 20)), np.ones((900, 2, 20)), "use d <= 16"),

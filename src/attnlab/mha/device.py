@@ -1,6 +1,6 @@
 r"""The same Levenberg-Marquardt step in JAX, for accelerators: one compiled program, arrays stay on the device.
 
-On a CPU the products through BLAS (:mod:`attnlab.mha.varpro`) are faster; the formulas are those of that module. All
+On a CPU the products through BLAS (:mod:`attnlab.mha.normal_equations`) are faster; the formulas are those there. All
 rows are processed in chunks of one size, the last one padded with rows of weight zero.
 """
 
@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from attnlab.common.precision import float64
 from attnlab.mha.layer import Rows
 from attnlab.mha.levenberg_marquardt import Fit
+from attnlab.mha.normal_equations import coordinate_pairs
 from attnlab.mha.varpro import RIDGE, chunk_rows
 
 
@@ -82,39 +83,36 @@ def regress(rows: Chunked, theta: Float[Array, "m d d"]) -> tuple[Array, Array, 
 
 @jax.jit
 def normal_equations(rows: Chunked, theta: Array, w: Array, factor: Array) -> tuple[Array, Array]:
-    """Gauss-Newton matrix and right-hand side of the projected problem."""
+    """Gauss-Newton matrix and right-hand side of the projected problem, from the packed pairs of the CPU's version."""
     m, d, o = w.shape
-    first, second = np.triu_indices(d)
-    number = np.zeros((d, d), dtype=int)
-    number[first, second] = number[second, first] = np.arange(len(first))
+    pairs, all_pairs = coordinate_pairs(d), coordinate_pairs(d * m)
+    t, size = len(pairs.first), m * d * d
     Totals = tuple[Array, Array, Array]
 
     def add(total: Totals, chunk: Chunked) -> tuple[Totals, None]:
-        Q, K = chunk.Q * chunk.weight[:, None], chunk.K
-        p, z = _means(chunk.Q, K, theta)
-        centred = K[:, None] - z[:, :, None]
-        C = jnp.einsum("rmk,rmkp,rmkq->mrpq", p, centred, centred, optimize=True)
-        M = jnp.einsum("mrpq,mqo->mrpo", C, w)
-        left = chunk.Y - z.reshape(-1, m * d) @ w.reshape(m * d, o)
-        g = jnp.einsum("rp,mrq->mpq", Q, jnp.einsum("mrqo,ro->mrq", M, left))
-        products = jnp.einsum("irpo,jrqo->rijpq", M, M).reshape(len(Q), -1)
-        queries = Q[:, first] * Q[:, second]
-        attended = (z.reshape(-1, m * d, 1) * Q[:, None]).reshape(len(Q), -1)
-        packed = C[:, :, first, second].transpose(1, 0, 2).reshape(len(Q), -1)
-        return (total[0] + queries.T @ products, total[1] + attended.T @ packed, total[2] + g), None
+        r, Q, keys = len(chunk.Q), chunk.Q * chunk.weight[:, None], chunk.K.transpose(0, 2, 1)
+        p, z = _means(chunk.Q, chunk.K, theta)
+        weighted = p.transpose(0, 2, 1)[..., None] * (chunk.K[:, :, None] - z[:, None])
+        values = jnp.einsum("rkmq,mqo->rkmo", weighted, w)
+        C = (keys @ weighted.reshape(r, -1, m * d)).reshape(r, d, m, d)
+        M = (keys @ values.reshape(r, -1, m * o)).reshape(r, d * m, o)
+        packed_MM = (M @ M.transpose(0, 2, 1)).reshape(r, -1)[:, all_pairs.flat]
+        QQ = Q[:, pairs.first] * chunk.Q[:, pairs.second]
+        QZ = (Q[:, :, None] * z.reshape(r, 1, m * d)).reshape(r, size)
+        packed_C = C.transpose(0, 2, 1, 3).reshape(r, m, d * d)[..., pairs.flat].reshape(r, m * t)
+        left = chunk.Y - z.reshape(r, m * d) @ w.reshape(m * d, o)
+        slope = Q.T @ (M @ left[:, :, None]).reshape(r, d * m)
+        return (total[0] + QQ.T @ packed_MM, total[1] + packed_C.T @ QZ, total[2] + slope), None
 
-    empty = (
-        jnp.zeros((len(first), m * m * d * d)),
-        jnp.zeros((m * d * d, m * len(first))),
-        jnp.zeros((m, d, d)),
-    )
-    (products, cross, g), _ = jax.lax.scan(add, empty, rows)
-    whole = products.reshape(-1, m, m, d, d)[number]
-    H = whole.transpose(2, 0, 4, 3, 1, 5).reshape(m * d * d, m * d * d)
-    packed = linalg.solve_triangular(factor, cross.reshape(m * d, -1), lower=True)
-    by_head = packed.reshape(m * d, d, m, -1)[..., number]
-    U = jnp.einsum("apmqt,mto->aompq", by_head, w).reshape(m * d * o, m * d * d)
-    return H - U.T @ U, g.reshape(-1)
+    empty = (jnp.zeros((t, len(all_pairs.first))), jnp.zeros((m * t, size)), jnp.zeros((d, d * m)))
+    (products, cross, slope), _ = jax.lax.scan(add, empty, rows)
+    whole = products[pairs.number][:, :, all_pairs.number].reshape(d, d, d, m, d, m)
+    H = whole.transpose(3, 0, 2, 5, 1, 4).reshape(size, size)
+    solved = linalg.solve_triangular(factor, cross.reshape(-1, m * d).T, lower=True)
+    # axes: head and coordinate of z, then i, (q, q'), p
+    unpacked = solved.reshape(m * d, m, t, d)[:, :, pairs.number]
+    U = jnp.einsum("aiqup,ius->asipq", unpacked, w).reshape(m * d * o, size)
+    return H - U.T @ U, slope.reshape(d, d, m).transpose(2, 0, 1).reshape(-1)
 
 
 @jax.jit

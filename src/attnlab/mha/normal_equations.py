@@ -53,10 +53,13 @@ def normal_equations(rows: Rows, theta: np.ndarray, fit: Regression) -> NormalEq
 
     threads = min(thread_count(), max(1, len(rows) // _ROWS_OF_A_THREAD))
     parts = in_spans(sums, len(rows), threads)
-    H = _unpack_products(sum(part.products for part in parts), m, d)
-    U = _projected_columns(sum(part.cross for part in parts), fit)
+    total = parts[0]
+    for part in parts[1:]:
+        total.merge(part)
+    H = _unpack_products(total.products, m, d)
+    U = _projected_columns(total.cross, fit)
     H -= U.T @ U
-    return NormalEquations(H, sum(part.slope for part in parts).transpose(2, 0, 1).reshape(-1))
+    return NormalEquations(H, total.slope.transpose(2, 0, 1).reshape(-1))
 
 
 def _rows_of_a_chunk(m: int, d: int) -> int:
@@ -70,7 +73,7 @@ class _Sums:
     def __init__(self, theta: np.ndarray, fit: Regression, rows: int) -> None:
         m, d, outputs = fit.W.shape
         self.theta, self.fit = theta, fit
-        pairs, all_pairs = _pairs(d), _pairs(d * m)
+        pairs, all_pairs = coordinate_pairs(d), coordinate_pairs(d * m)
         t, all_t = len(pairs.first), len(all_pairs.first)
         self.products, self.more_products = np.zeros((t, all_t)), np.empty((t, all_t))
         self.cross, self.more_cross = np.zeros((m * t, m * d * d)), np.empty((m * t, m * d * d))
@@ -100,12 +103,18 @@ class _Sums:
         missed = np.matmul(values.reshape(r, k * m, outputs), self.fit.residual[part, :, None]).reshape(r, k, m)
         self.slope += np.tensordot(some.Q, keys @ missed, (0, 0))
 
+    def merge(self, other: _Sums) -> None:
+        """Add the sums of another span of rows."""
+        self.products += other.products
+        self.cross += other.cross
+        self.slope += other.slope
+
     def _add_products(self, Q: np.ndarray, M: np.ndarray) -> None:
-        r, pairs = len(Q), _pairs(Q.shape[1])
+        r, pairs = len(Q), coordinate_pairs(Q.shape[1])
         # The transpose is copied because NumPy sends A @ A.T to a routine that is slow for small A.
         np.copyto(self.turned_M[:r], M.transpose(0, 2, 1))
         np.matmul(M, self.turned_M[:r], out=self.MM[:r])
-        _gather(self.MM[:r], _pairs(M.shape[1]).flat, self.packed_MM[:r])
+        _gather(self.MM[:r], coordinate_pairs(M.shape[1]).flat, self.packed_MM[:r])
         QQ = _gather(Q, pairs.first, self.QQ[:r])
         QQ *= _gather(Q, pairs.second, self.other_Q[:r])
         self.products += np.matmul(QQ.T, self.packed_MM[:r], out=self.more_products)
@@ -141,7 +150,7 @@ def normal_equations_in(rows: Rows, theta: np.ndarray, fit: Regression, basis: n
     return NormalEquations(H - U.T @ U, g)
 
 
-class _Pairs(NamedTuple):
+class Pairs(NamedTuple):
     """The pairs (p <= p') of d coordinates, their place in a flat d x d matrix, and the number of every pair."""
 
     first: np.ndarray
@@ -151,16 +160,19 @@ class _Pairs(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def _pairs(d: int) -> _Pairs:
+def coordinate_pairs(d: int) -> Pairs:
+    """The pairs of d coordinates."""
     first, second = np.triu_indices(d)
     number = np.zeros((d, d), dtype=int)
     number[first, second] = number[second, first] = np.arange(len(first))
-    return _Pairs(first, second, first * d + second, number)
+    return Pairs(first, second, first * d + second, number)
 
 
 def _unpack_products(packed: np.ndarray, m: int, d: int) -> np.ndarray:
     """From pairs (p <= p') and ((q, i) <= (q', j)) to the symmetric matrix over (i, p, q)."""
-    whole: np.ndarray = packed[_pairs(d).number][:, :, _pairs(d * m).number].reshape(d, d, d, m, d, m)
+    whole: np.ndarray = packed[coordinate_pairs(d).number][:, :, coordinate_pairs(d * m).number].reshape(
+        d, d, d, m, d, m
+    )
     return whole.transpose(3, 0, 2, 5, 1, 4).reshape(m * d * d, m * d * d)
 
 
@@ -171,7 +183,7 @@ def _projected_columns(cross: np.ndarray, fit: Regression) -> np.ndarray:
     solved = linalg.solve_triangular(fit.factor, cross.reshape(-1, m * d).T, lower=True).reshape(m * d, m, -1, d)
     for i in range(m):
         # axes: (head and coordinate of z, q, q', p)
-        whole = solved[:, i, _pairs(d).number.reshape(-1)].reshape(m * d * d, d, d)
+        whole = solved[:, i, coordinate_pairs(d).number.reshape(-1)].reshape(m * d * d, d, d)
         seen = np.matmul(fit.W[i].T, whole).reshape(m * d, d, outputs, d)
         columns[:, :, i] = seen.transpose(0, 2, 3, 1)
     return columns.reshape(m * d * outputs, m * d * d)

@@ -2,6 +2,7 @@
 
 from attnlab.common.figure import Figure
 from attnlab.mha.figures.coverage import COVERAGE
+from attnlab.mha.figures.growth import GROWTH
 from attnlab.mha.figures.hard import HARD
 from attnlab.mha.figures.hull import HULL
 from attnlab.mha.figures.noise import NOISE
@@ -9,7 +10,21 @@ from attnlab.mha.figures.patterns import PATTERNS
 from attnlab.mha.figures.queries import QUERIES
 from attnlab.mha.figures.reach import REACH
 from attnlab.mha.figures.recovery import RECOVERY
+from attnlab.mha.figures.rounding import ROUNDING
 from attnlab.mha.figures.samples import SAMPLES
 from attnlab.mha.figures.sizes import SIZES
 
-FIGURES: tuple[Figure, ...] = (RECOVERY, SIZES, SAMPLES, HULL, REACH, NOISE, HARD, QUERIES, COVERAGE, PATTERNS)
+FIGURES: tuple[Figure, ...] = (
+    RECOVERY,
+    SIZES,
+    SAMPLES,
+    GROWTH,
+    HULL,
+    REACH,
+    NOISE,
+    HARD,
+    ROUNDING,
+    QUERIES,
+    COVERAGE,
+    PATTERNS,
+)

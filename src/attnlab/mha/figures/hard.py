@@ -102,23 +102,23 @@ HARD = Figure(
     ),
     scales={
         "quick": [
-            *_grids([(8, 1), (8, 2)], [_RACE, _LBFGS, _ADAM], 3),
-            *_grids([(12, 5)], [{**_RACE, "n": 400, "starts": 1}, _LBFGS, _ADAM], 3),
+            *_grids([(8, 1), (8, 2)], [_RACE, _LBFGS, _ADAM], 10),
+            *_grids([(12, 5)], [{**_RACE, "n": 400, "starts": 1}, _LBFGS, _ADAM], 10),
         ],
         "paper": [
             *_grids(
                 [(8, 1), (8, 2), (8, 3), (10, 4), (12, 5), (16, 6), (20, 8)],
                 [{**_RACE, "starts": 12}, _LONG_LBFGS, _LONG_ADAM],
-                5,
+                10,
             ),
-            *_grids([(8, 1), (8, 2), (10, 4)], [{**_RACE, "learner": "sculpting", "n": 20000}], 5),
+            *_grids([(8, 1), (8, 2), (10, 4)], [{**_RACE, "learner": "sculpting", "n": 20000}], 10),
         ],
     },
     run=run,
     draw=draw,
     shared=("learner", "n", "starts", "iterations", "width"),
     shape=("d", "size", "learner"),
-    minutes={"quick": 0.5, "paper": 240.0},
+    minutes={"quick": 1.8, "paper": 480.0},
     claims=(
         Claim(
             id="mha.hard.small",
@@ -128,7 +128,10 @@ HARD = Figure(
                 np.concatenate([r.where(learner="race", size=s).column("nmse") < 1e-8 for s in (1, 2)])
             ),
             holds=at_least(0.5),
-            because="the exact 95 % interval of 6 successes in 6 begins at 0.54",
+            because=(
+                "recovered more often than not: the exact 95 % interval of 6 successes in 6 begins at 0.54 (20 are "
+                "run); sizes and number were fixed after a first look at pilot runs"
+            ),
         ),
         Claim(
             id="mha.hard.large",
@@ -140,8 +143,9 @@ HARD = Figure(
             value=_share_above(0.3, 5),
             holds=at_least(0.6),
             because=(
-                "the exact 95 % interval of 9 failures in 9 begins at 0.66; the predictor without the secret has "
-                "error 0.348"
+                "the exact 95 % interval of 9 failures in 9 begins at 0.66 (30 are run); the predictor without the "
+                "secret has error 0.348. Five bits and the limit of 0.3 were chosen after pilot runs, in which four "
+                "bits were learned at larger budgets"
             ),
             note="failure is at the budgets stated; Adam with twice the heads, 20000 steps and examples learns s = 4",
         ),

@@ -65,7 +65,7 @@ PATTERNS = Figure(
     },
     run=run,
     draw=draw,
-    minutes={"quick": 0.1, "paper": 1.0},
+    minutes={"quick": 0.5, "paper": 4.0},
     claims=(
         Claim(
             id="mha.patterns.exact",

@@ -51,23 +51,27 @@ def draw(records: Records) -> Canvas:
     widths = records.values("d")
     for i, (method, text) in enumerate(METHOD_NAMES.items()):
         look = {"color": COLORS[i], "fmt": MARKERS[i] + ":"}
-        inexact = tuple(r for r in records.where(method=method, d=max(r["d"] for r in records)) if r["tau"] > 0)
-        points(axes[0, 0], Records(inexact).curve("tau", "theta_error"), label=text, **look)
+        points(axes[0, 0], _inexact(records, method).curve("tau", "theta_error"), label=text, **look)
         counted = records.curve("d", "queries", method=method)
         points(axes[0, 1], counted, color=COLORS[i], fmt=MARKERS[i], label=text)
         fine = np.arange(min(widths), max(widths) + 1)
         line(axes[0, 1], fine, [query_count(int(d), method, 2) for d in fine], color=COLORS[i])
     axes[0, 0].set(xscale="log", yscale="log", xlabel="tolerance τ of an answer", ylabel="‖Θ̂ − Θ‖ / ‖Θ‖")
-    axes[0, 0].set_title(f"d = {max(widths)}")
+    axes[0, 0].set_title(f"d = {_inexact(records, 'pairs').values('d')[0]}")
     axes[0, 1].set(yscale="log", xlabel="width d", ylabel="queries")
     for ax in axes[0]:
         ax.legend()
     return canvas
 
 
+def _inexact(records: Records, method: str) -> Records:
+    """Answers with errors, at the largest width that has any."""
+    inexact = Records(tuple(r for r in records.where(method=method) if r["tau"] > 0))
+    return inexact.where(d=max(inexact.values("d")))
+
+
 def _slope(records: Records) -> float:
-    chosen = Records(tuple(r for r in records.where(method="pairs", d=max(records.values("d"))) if r["tau"] > 0))
-    curve = chosen.curve("tau", "theta_error")
+    curve = _inexact(records, "pairs").curve("tau", "theta_error")
     return float(np.polyfit(np.log(curve.x), np.log(curve.mean), 1)[0])
 
 

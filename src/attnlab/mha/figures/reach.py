@@ -7,16 +7,44 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.common.claim import Claim, at_most
-from attnlab.common.figure import Figure, Grid
+from attnlab.common.claim import Claim, at_least, at_most
+from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Records
-from attnlab.mha.figures.hull import run
-from attnlab.mha.figures.instances import PAPER
+from attnlab.mha.figures import hull
+from attnlab.mha.figures.instances import PAPER, planted
 from attnlab.mha.figures.ticks import log_values
+from attnlab.mha.layer import Rows, rows_of
+from attnlab.mha.sculpting.agreement import INTERIOR, rows_needed
+from attnlab.mha.sculpting.axes import long_axes, span_error
+from attnlab.mha.sculpting.body import Body, minimum_norm_point
 from attnlab.mha.theory import agreement_probability
+from attnlab.mha.varpro import row_patterns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
+
+
+def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
+    """Sculpt; beside it, the span that rows chosen with knowledge of the heads would give."""
+    record = hull.run(params, seed)
+    m, d, k = params["n_heads"], params["d"], params["k"]
+    law = params.get("tokens_law", "boolean")
+    task, examples, _ = planted(seed, params["n"], d=d, k=k, n_heads=m, rho=params["rho"], tokens_law=law)
+    return {**record, "known_rows_error": _span_of_known_rows(rows_of(*examples), task.Theta)}
+
+
+def _span_of_known_rows(rows: Rows, theta: np.ndarray) -> float:
+    """Span error of the body cut out by the interior rows on which the heads truly agree best, with their patterns.
+
+    Four times as many rows as the body needs. What is missed here no better sum or search of rows could find.
+    """
+    patterns = row_patterns(rows, theta)
+    common = patterns.mean(axis=1)
+    apart = np.abs(patterns - common[:, None]).max(axis=(1, 2))
+    apart[patterns.max(axis=(1, 2)) >= INTERIOR] = np.inf
+    best = np.argsort(apart)[: 4 * rows_needed(*rows.K.shape[1:])]
+    point = minimum_norm_point(Body(rows.take(best), common[best], np.ones(len(best))))
+    return span_error(long_axes(point, len(theta)).basis, theta)
 
 
 def draw(records: Records) -> Canvas:
@@ -43,25 +71,28 @@ def draw(records: Records) -> Canvas:
     return canvas
 
 
-def _span(m: int, k: int, d: int, rho: float) -> Callable[[Records], float]:
-    """Geometric mean of the span error at the largest number of examples."""
+def _span(m: int, k: int, d: int, rho: float, name: str = "span_error") -> Callable[[Records], float]:
+    """Geometric mean of a span error at the largest number of examples."""
 
     def value(records: Records) -> float:
         chosen = records.where(n_heads=m, k=k, d=d, rho=rho)
-        errors = chosen.where(n=max(chosen.values("n"))).column("span_error")
+        errors = chosen.where(n=max(chosen.values("n"))).column(name)
         return float(np.exp(np.mean(np.log(errors))))
 
     return value
 
 
-def _claim(m: int, k: int, d: int, rho: float, limit: float, **record: Any) -> Claim:
+def _claim(m: int, k: int, d: int, rho: float, limit: float, law: str = "Boolean", **record: Any) -> Claim:
     return Claim(
         id=f"mha.reach.{m}.{k}.{d}",
-        says=f"the body finds the hull of {m} heads over {k} tokens at d = {d} (rho = {rho:g})",
+        says=f"the body finds the hull of {m} heads over {k} {law} tokens at d = {d} (rho = {rho:g})",
         source=f"{PAPER}; range measured here",
         value=_span(m, k, d, rho),
         holds=at_most(limit),
-        because="a span sine of 0.25 to 0.35 leaves most starts of the net inside the basin of the refinement",
+        because=(
+            "a span sine of 0.25 to 0.35 leaves most starts of the net inside the basin of the refinement; numbers and "
+            "settings were fixed after a first look at pilot runs"
+        ),
         **record,
     )
 
@@ -71,17 +102,20 @@ REACH = Figure(
     title="How far the convex body carries",
     paper=PAPER,
     shows=(
-        "Weighted rows, exact pattern regression and growing row sets carry sculpting to k = 4 for two heads and k = "
-        "3 for three."
+        "Weighted rows, exact pattern regression and growing row sets carry sculpting to k = 5 for two heads, k = 3 "
+        "for three and k = 2 for four."
     ),
     scales={
         "quick": [
-            Grid({"n_heads": 2, "k": [3, 4], "d": 8, "rho": 2.0, "n": [5000, 20000]}, seeds=5),
-            Grid({"n_heads": 3, "k": 3, "d": 10, "rho": 2.0, "n": [10000, 40000]}, seeds=3),
-            Grid({"n_heads": 3, "k": 3, "d": 6, "rho": 4.0, "n": [10000, 20000]}, seeds=3),
+            Grid({"n_heads": 2, "k": [3, 4, 5], "d": 8, "rho": 2.0, "n": [5000, 20000]}, seeds=5),
+            Grid({"n_heads": 2, "k": 2, "d": 10, "rho": 2.0, "n": [10000, 30000], "tokens_law": "gaussian"}, seeds=5),
+            Grid({"n_heads": 3, "k": 3, "d": 10, "rho": 2.0, "n": [10000, 40000]}, seeds=5),
+            Grid({"n_heads": 3, "k": 3, "d": 6, "rho": 4.0, "n": [10000, 20000]}, seeds=5),
+            Grid({"n_heads": 4, "k": 2, "d": 10, "rho": 1.0, "n": [20000, 60000]}, seeds=5),
         ],
         "paper": [
-            Grid({"n_heads": 2, "k": [2, 3, 4, 5], "d": 8, "rho": 2.0, "n": [10000, 40000, 160000]}, seeds=10),
+            Grid({"n_heads": 2, "k": [2, 3, 4, 5, 6], "d": 8, "rho": 2.0, "n": [10000, 40000, 160000]}, seeds=10),
+            Grid({"n_heads": 2, "k": 2, "d": 10, "rho": 2.0, "n": [10000, 100000], "tokens_law": "gaussian"}, seeds=10),
             Grid({"n_heads": 2, "k": [3, 4], "d": 12, "rho": [2.0, 4.0], "n": [40000, 160000]}, seeds=10),
             Grid({"n_heads": 3, "k": 3, "d": 10, "rho": [2.0, 4.0], "n": [25000, 100000, 400000]}, seeds=10),
             Grid({"n_heads": [3, 4], "k": 2, "d": 10, "rho": 1.0, "n": [100000, 400000]}, seeds=10),
@@ -93,11 +127,15 @@ REACH = Figure(
     draw=draw,
     shared=("n",),
     shape=("k", "d", "n"),
-    minutes={"quick": 0.4, "paper": 60.0},
+    minutes={"quick": 1.5, "paper": 75.0},
+    version=2,
     claims=(
         _claim(2, 3, 8, 2.0, 0.25),
         _claim(2, 4, 8, 2.0, 0.25),
+        _claim(2, 5, 8, 2.0, 0.35),
+        _claim(2, 2, 10, 2.0, 0.25, law="Gaussian"),
         _claim(3, 3, 10, 2.0, 0.35),
+        _claim(4, 2, 10, 1.0, 0.35),
         _claim(
             3,
             3,
@@ -105,7 +143,18 @@ REACH = Figure(
             4.0,
             0.25,
             expect={"quick": "fails", "paper": "fails"},
-            note="m (k - 1) = d: one row hardly tells the heads' patterns apart; at d = 10 the same heads are found",
+            note=(
+                "the cube of d = 6, k = 3 has 133 120 different rows, too few of them with three heads in agreement "
+                "(mha.reach.cube): no number of examples decides otherwise, d = 10 does"
+            ),
+        ),
+        Claim(
+            id="mha.reach.cube",
+            says="on the small cube (d = 6, k = 3, rho = 4) not even rows chosen with the heads known show three heads",
+            source="derived here: the domain is finite",
+            value=_span(3, 3, 6, 4.0, "known_rows_error"),
+            holds=at_least(0.25),
+            because="the limit of the other claims of this figure; form fixed after a first look at two pilot runs",
         ),
     ),
 )

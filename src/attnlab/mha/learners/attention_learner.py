@@ -9,16 +9,13 @@ from itertools import islice
 import numpy as np
 
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.seeds import Seed, generator
-from attnlab.common.validation import integer, one_of, positive
+from attnlab.common.seeds import Seed
+from attnlab.common.validation import integer, one_of
 from attnlab.mha.alignment import equivalences
-from attnlab.mha.certificate import Certificate
-from attnlab.mha.layer import Rows, rows_of
-from attnlab.mha.learners.base import LayerRegressor, certify_layer, check_enough, check_examples, split_examples
-from attnlab.mha.learners.selection import HeadSearch
+from attnlab.mha.learners.certified import CertifiedRegressor, Prepared
 from attnlab.mha.levenberg_marquardt import Fit
 from attnlab.mha.moments import moment_basis, moment_features
-from attnlab.mha.race import Budget, race, random_starts
+from attnlab.mha.race import race, random_starts
 from attnlab.mha.sculpting.axes import long_axes
 from attnlab.mha.sculpting.net import search_net
 from attnlab.mha.sculpting.phases import sculpt
@@ -30,7 +27,7 @@ _MOMENT_FEATURES = 2200  # d (d + 1) d / 2 regression features: d <= 16
 _FIRST_RANDOM = 4
 
 
-class AttentionLearner(LayerRegressor):
+class AttentionLearner(CertifiedRegressor):
     """Recover a multi-head attention layer from examples, quickly and with a certificate.
 
     For each number of heads, starts are raced by variable-projection Levenberg-Marquardt: a few random ones, then
@@ -67,8 +64,6 @@ class AttentionLearner(LayerRegressor):
     (2, True)
     """
 
-    certificate_: Certificate | None
-
     def __init__(
         self,
         n_heads: int | None = None,
@@ -102,59 +97,42 @@ class AttentionLearner(LayerRegressor):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> AttentionLearner:
         """Race, select, polish, certify."""
-        tokens, outputs, law = check_examples(X, y, self.tokens_law)
-        candidates = self._checked()
-        budget = Budget.of(self.max_seconds, self.verbose)
-        rng = generator(self.random_state)
-        tokens, outputs = tokens[: self.max_examples], outputs[: self.max_examples]
-        split = split_examples(len(tokens), self.validation_fraction, self.certificate_fraction, rng)
-        _, k, d = tokens.shape
-        check_enough(len(split.train), candidates[0], d, k, outputs.shape[-1])
-        train, labels = tokens[split.train], outputs[split.train]
-        rows = rows_of(train, labels)
-        search = HeadSearch(tokens[split.validation], outputs[split.validation], rows, budget)
+        ready = self._prepare(X, y)
         seconds: dict[int, float] = {}
 
         def fit(m: int) -> Fit:
             begun = time.monotonic()
-            starts = self._starts(m, train, labels, rows, rng, budget)
-            found = race(rows, starts, rng=rng, max_starts=self.max_starts + len(STARTS) - 1, budget=budget)
+            found = race(
+                ready.rows,
+                self._starts(m, ready),
+                rng=ready.rng,
+                max_starts=self.max_starts + len(STARTS) - 1,
+                budget=ready.budget,
+            )
             seconds[m] = time.monotonic() - begun
             return found
 
-        best = search.run(fit, candidates)
-        self.theta_, self.w_, self.n_heads_ = best.theta, best.w, len(best.theta)
-        self.log_ = [{**entry, "seconds": seconds[int(entry["n_heads"])]} for entry in search.log]
-        self.validation_nmse_ = search.judge(best)
-        freedom = equivalences(self.theta_, self.w_, k, tolerance=1e-6)
+        best = ready.search.run(fit, ready.candidates)
+        self._conclude(best, ready)
+        self.log_ = [{**entry, "seconds": seconds[int(entry["n_heads"])]} for entry in ready.search.log]
+        self.validation_nmse_ = ready.search.judge(best)
+        freedom = equivalences(self.theta_, self.w_, self.n_tokens_, tolerance=1e-6)
         self.redundant_ = str(freedom) if freedom.free or freedom.merged else ""
-        self.n_tokens_ = k
-        held = split.certificate
-        self.certificate_ = certify_layer(
-            self.theta_, self.w_, tokens[held], outputs[held], law=law, delta=self.delta, label_bound=self.label_bound
-        )
         return self
 
-    def _checked(self) -> list[int]:
+    def _candidates(self) -> list[int]:
         """Validate the parameters; return the numbers of heads to try."""
         if not self.starts:
             raise ValueError(f"starts must name at least one of {STARTS}, got {self.starts!r}")
         for name in self.starts:
             one_of("starts", name, STARTS)
         integer("max_starts", self.max_starts, low=1)
-        if self.max_seconds is not None:
-            positive("max_seconds", self.max_seconds)
-        if self.max_examples is not None:
-            integer("max_examples", self.max_examples, low=2)
-        if self.n_heads is not None:
-            return [integer("n_heads", self.n_heads, low=1)]
-        return list(range(1, integer("max_heads", self.max_heads, low=1) + 1))
+        return super()._candidates()
 
-    def _starts(
-        self, m: int, X: np.ndarray, y: np.ndarray, rows: Rows, rng: np.random.Generator, budget: Budget
-    ) -> Iterator[np.ndarray]:
+    def _starts(self, m: int, ready: Prepared) -> Iterator[np.ndarray]:
         """Cheap starts first; the others are made only if they are asked for."""
-        k, d = X.shape[1:]
+        rows, rng, budget = ready.rows, ready.rng, ready.budget
+        k, d = ready.X.shape[1:]
         random = random_starts(m, d, rng)
         if "random" in self.starts:
             yield from islice(random, min(_FIRST_RANDOM, self.max_starts))
@@ -162,7 +140,7 @@ class AttentionLearner(LayerRegressor):
             yield search_net(rows, moment_basis(rows, m), 1.0, m, rng, budget, refine=False).theta
         sculptable = m in _SCULPT_HEADS and k <= _SCULPT_TOKENS and len(rows) >= _SCULPT_ROWS
         if "sculpted" in self.starts and sculptable and not budget.spent:
-            point = sculpt(X, y, rows, budget=budget).point
+            point = sculpt(ready.X, ready.y, rows, budget=budget).point
             span = long_axes(point, m)
             yield search_net(rows, span.basis, float(np.linalg.norm(point.theta)), m, rng, budget, refine=False).theta
         if "random" in self.starts or budget.spent:

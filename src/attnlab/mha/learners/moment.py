@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import Seed, generator
 from attnlab.common.validation import integer
 from attnlab.mha.layer import rows_of
 from attnlab.mha.learners.base import LayerRegressor, check_enough, check_examples
-from attnlab.mha.moments import decompose, moment_features, moment_tensor
+from attnlab.mha.moments import moment_basis, moment_features
 from attnlab.mha.race import Budget
 from attnlab.mha.sculpting.net import search_net
 
@@ -57,8 +55,7 @@ class MomentLearner(LayerRegressor):
         if moment_features(d) > _MAX_FEATURES:
             raise ValueError(f"the moment method needs {moment_features(d)} regression features at d={d}; use d <= 16")
         rows, rng = rows_of(tokens, outputs), generator(self.random_state)
-        theta, _ = decompose(moment_tensor(rows), m)
-        self.span_ = np.linalg.qr(theta.reshape(m, -1).T)[0].T.reshape(m, d, d)
+        self.span_ = moment_basis(rows, m)
         fit = search_net(rows, self.span_, _NORM, m, rng, Budget.of(self.max_seconds), refine=self.refine)
         self.theta_, self.w_, self.n_tokens_ = fit.theta, fit.w, k
         return self

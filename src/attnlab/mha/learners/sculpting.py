@@ -8,20 +8,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.seeds import Seed, generator
+from attnlab.common.seeds import Seed
 from attnlab.common.validation import integer, one_of, positive
-from attnlab.mha.certificate import Certificate
-from attnlab.mha.layer import Rows, rows_of
-from attnlab.mha.learners.base import (
-    LayerRegressor,
-    certify_layer,
-    check_enough,
-    check_examples,
-    split_examples,
-)
-from attnlab.mha.learners.selection import HeadSearch
+from attnlab.mha.learners.certified import CertifiedRegressor, Prepared
 from attnlab.mha.levenberg_marquardt import Fit
-from attnlab.mha.race import Budget
 from attnlab.mha.sculpting.agreement import REACH, ROW_LIMIT, rows_needed
 from attnlab.mha.sculpting.axes import Span, heads_by_gap, long_axes, span_of_chords
 from attnlab.mha.sculpting.net import search_net
@@ -31,7 +21,7 @@ from attnlab.mha.sculpting.program import longest_chords, polytope
 BODIES = ("kl", "linear")
 
 
-class SculptingLearner(LayerRegressor):
+class SculptingLearner(CertifiedRegressor):
     r"""Recover a layer by sculpting a convex body around its attention matrices (arXiv:2402.04084).
 
     Crude sum of projections, rows on which all heads agree, the convex body these rows cut out, its point of
@@ -75,7 +65,6 @@ class SculptingLearner(LayerRegressor):
     """
 
     steps_: list[Step]
-    certificate_: Certificate | None
 
     def __init__(
         self,
@@ -116,72 +105,46 @@ class SculptingLearner(LayerRegressor):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> SculptingLearner:
         """Run all phases."""
-        tokens, outputs, law = check_examples(X, y, self.tokens_law)
-        candidates = self._checked()
-        budget = Budget.of(self.max_seconds, self.verbose)
-        rng = generator(self.random_state)
-        tokens, outputs = tokens[: self.max_examples], outputs[: self.max_examples]
-        split = split_examples(len(tokens), self.validation_fraction, self.certificate_fraction, rng)
-        _, k, d = tokens.shape
-        check_enough(len(split.train), candidates[0], d, k, outputs.shape[-1])
-        rows = rows_of(tokens[split.train], outputs[split.train])
-        if len(rows) < rows_needed(k, d):
+        ready = self._prepare(X, y)
+        k, d = ready.X.shape[1:]
+        if len(ready.rows) < rows_needed(k, d):
             raise ValueError(
-                f"sculpting needs at least {rows_needed(k, d)} different rows for d={d}, k={k}, got {len(rows)}; "
+                f"sculpting needs at least {rows_needed(k, d)} different rows for d={d}, k={k}, got {len(ready.rows)}; "
                 "AttentionLearner works with fewer"
             )
         sculpture = sculpt(
-            tokens[split.train],
-            outputs[split.train],
-            rows,
+            ready.X,
+            ready.y,
+            ready.rows,
             reach=self.reach,
             row_limit=self.row_limit,
             again=self.again,
-            budget=budget,
+            budget=ready.budget,
         )
         for step in sculpture.steps:
-            budget.tell(f"{step.name}: {step.summary}")
+            ready.budget.tell(f"{step.name}: {step.summary}")
         self.steps_ = list(sculpture.steps)
         self.w_sum_ = sculpture.agreement.w_sum
         self.gap_heads_ = heads_by_gap(self.steps_[-1].arrays["curvatures"], self.max_heads)
-        search = HeadSearch(tokens[split.validation], outputs[split.validation], rows, budget)
         spans: dict[int, Span] = {}
-        best = search.run(lambda m: self._fit_heads(m, rows, sculpture, spans, rng, budget), candidates)
-        self.theta_, self.w_, self.n_heads_ = best.theta, best.w, len(best.theta)
+        best = ready.search.run(lambda m: self._fit_heads(m, ready, sculpture, spans), ready.candidates)
+        self._conclude(best, ready)
         self.span_, self.curvatures_ = spans[self.n_heads_].basis, spans[self.n_heads_].curvatures
-        self.log_, self.n_tokens_ = search.log, k
-        held = split.certificate
-        self.certificate_ = certify_layer(
-            self.theta_, self.w_, tokens[held], outputs[held], law=law, delta=self.delta, label_bound=self.label_bound
-        )
+        self.log_ = ready.search.log
         return self
 
-    def _checked(self) -> list[int]:
+    def _candidates(self) -> list[int]:
         """Validate the parameters; return the numbers of heads to try."""
         one_of("body", self.body, BODIES)
         positive("reach", self.reach)
         integer("row_limit", self.row_limit, low=1)
         integer("again", self.again, low=0)
-        if self.max_seconds is not None:
-            positive("max_seconds", self.max_seconds)
-        if self.max_examples is not None:
-            integer("max_examples", self.max_examples, low=2)
-        if self.n_heads is not None:
-            return [integer("n_heads", self.n_heads, low=1)]
-        return list(range(1, integer("max_heads", self.max_heads, low=1) + 1))
+        return super()._candidates()
 
-    def _fit_heads(
-        self,
-        m: int,
-        rows: Rows,
-        sculpture: Sculpture,
-        spans: dict[int, Span],
-        rng: np.random.Generator,
-        budget: Budget,
-    ) -> Fit:
+    def _fit_heads(self, m: int, ready: Prepared, sculpture: Sculpture, spans: dict[int, Span]) -> Fit:
         """Phases 5 and 6 for m heads."""
         begun = time.monotonic()
-        spans[m] = self._span(m, sculpture, rng)
+        spans[m] = self._span(m, sculpture, ready.rng)
         self.steps_.append(
             Step(
                 "long axes",
@@ -192,7 +155,7 @@ class SculptingLearner(LayerRegressor):
         )
         begun = time.monotonic()
         norm = float(np.linalg.norm(sculpture.point.theta))
-        fit = search_net(rows, spans[m].basis, norm, m, rng, budget, refine=self.refine)
+        fit = search_net(ready.rows, spans[m].basis, norm, m, ready.rng, ready.budget, refine=self.refine)
         summary = {"n_heads": float(m), "nmse": fit.nmse, "refinement_steps": float(fit.n_steps)}
         self.steps_.append(Step("net, regression and refinement", time.monotonic() - begun, summary))
         return fit
