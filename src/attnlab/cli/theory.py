@@ -198,27 +198,28 @@ def _show(table: Table) -> None:
 
     asked = table.request
     rows = [spread(row) for row in table.rows]
-    fixed = {k: v for k, v in rows[0].items() if k.split("[")[0] in asked.axes and k not in asked.varied}
+    fixed = [name for name in rows[0] if name.split("[")[0] in asked.axes and name not in asked.varied]
     if fixed:
-        console.print(", ".join(f"{k} = {_number(v)}" for k, v in fixed.items()), markup=False, highlight=False)
-    hidden = set(fixed) | {k for k in rows[0] if k.split("[")[0] in asked.axes and k not in asked.varied}
-    names = [name for name in dict.fromkeys(k for row in rows for k in row) if name not in hidden]
-    shown = names[: SHOWN_COLUMNS if asked.varied else 3 * SHOWN_COLUMNS]
-    grid = Grid(box=None, padding=(0, 2, 0, 0), show_header=bool(asked.varied))
-    for heading in shown if asked.varied else ("", ""):
-        grid.add_column(_escaped(heading), justify="right" if asked.varied else "left", no_wrap=True)
-    lines = rows[:SHOWN_ROWS] if asked.varied else []
-    for row in lines:
-        grid.add_row(*(_escaped(_number(row.get(name, ""))) for name in shown))
-    if not asked.varied:
-        for name in shown:
-            grid.add_row(_escaped(name), _escaped(_number(rows[0][name])))
+        console.print(", ".join(f"{k} = {_number(rows[0][k])}" for k in fixed), markup=False, highlight=False)
+    names = [name for name in dict.fromkeys(k for row in rows for k in row) if name not in fixed]
+    if asked.varied:
+        shown, lines = names[:SHOWN_COLUMNS], rows[:SHOWN_ROWS]
+        grid = Grid(*map(_escaped, shown), box=None, padding=(0, 2, 0, 0))
+        for column in grid.columns:
+            column.justify, column.no_wrap = "right", True
+        cells = [[row.get(name, "") for name in shown] for row in lines]
+    else:
+        shown, lines = names[: 3 * SHOWN_COLUMNS], rows
+        grid = Grid(box=None, padding=(0, 2, 0, 0), show_header=False)
+        cells = [[name, rows[0][name]] for name in shown]
+    for line in cells:
+        grid.add_row(*(_escaped(_number(cell)) for cell in line))
     console.print(grid)
-    left = {"rows": len(rows) - len(lines) if asked.varied else 0, "results": len(names) - len(shown)}
+    left = {"rows": len(rows) - len(lines), "results": len(names) - len(shown)}
     if any(left.values()):
         more = ", ".join(f"{count} more {what}" for what, count in left.items() if count)
         console.print(f"… {more}: --csv or --json has them all", markup=False, highlight=False)
-    said = f"status: {asked.formula.status_text}.  source: {asked.formula.source or 'see the docstring'}."
+    said = f"status: {asked.formula.status_text}.  source: {asked.formula.source}."
     console.print(said, style="dim", markup=False, highlight=False)
 
 
