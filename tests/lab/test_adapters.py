@@ -33,6 +33,8 @@ def test_the_query_comes_first_and_the_tokens_stay(tokens):
     assert not zero[:, 0].any()
     assert np.array_equal(mean[:, 0], tokens.mean(axis=1))
     assert np.array_equal(zero[:, 1:], tokens)
+    first = PrependQuery("first").fit(tokens).transform(tokens)
+    assert np.array_equal(first, tokens[:, [0, 0, 1, 2, 3]])
     with pytest.raises(ValueError, match="did you mean 'mean'"):
         PrependQuery("meen").fit(tokens).transform(tokens)
 

@@ -115,6 +115,13 @@ def test_a_wrong_request_is_refused_before_anything_runs(monkeypatch, request_, 
         lab.arena(**request_)
 
 
+def test_each_task_says_where_its_query_is():
+    queries = {name: event.stage("quick", 0).query for name, event in events().items()}
+    assert queries["rfa.key_power"] == "given"
+    assert queries["aim.weight"] == "first"
+    assert queries["slr.max"] == queries["mha.layer"] == "none"
+
+
 def test_who_cannot_take_a_task_declines_with_a_reason():
     declined = contest(["aim.layer", "mha.layer"]).declined
     assert declined["aim.layer", "moments", 960] == "needs d ≤ 16"

@@ -4,7 +4,7 @@ r"""Adapters between the shapes of the systems, so that one learner meets anothe
 adapter             what it does
 ==================  ============================================================================================
 ScaleTokens         one factor for all tokens: root mean square norm 1 (rfa's tokens) or sqrt(d) (slr's)
-PrependQuery        a query before tokens that have none: zeros, or the mean token
+PrependQuery        a query before tokens that have none: zeros, the mean token, or a copy of the first
 FlattenTokens       (n, tokens, d) to (n, tokens * d)
 FlattenOutputs      the same for outputs
 Calibrated          standardises y, then fits y = a + b f on the training data
@@ -17,7 +17,8 @@ Which token is the query of a sequence that has none? With a constant query q th
 :math:`\tilde q^T W \tilde x_i = \langle u, \tilde x_i\rangle` with :math:`u = W^T \tilde q`, a Gaussian vector whose
 law depends on q through :math:`|\tilde q|` alone: every constant query gives the same kernel up to a factor that the
 ridge absorbs. Zeros are the constant query that a bias of W leaves untouched. The mean token is the simplest query
-that carries information: a biased head can then ask which token stands out.
+that carries information: a biased head can then ask which token stands out. Where the output is about one token's
+attention, as in row 0 of an attention matrix, that token is the query.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from attnlab.common.tokens import check_targets, check_tokens
 from attnlab.common.validation import integer, nonnegative, one_of, positive
 from attnlab.lab import registry
 
-QUERIES = ("zero", "mean")
+QUERIES = ("zero", "mean", "first")
 # Attention weights below rounding cannot be told from zero: their logarithm stops here.
 SMALLEST = 1e-15
 
@@ -54,7 +55,9 @@ class _TokenTransformer(TransformerMixin, BaseEstimator):
 
 
 class PrependQuery(_TokenTransformer):
-    """Puts a query before the tokens: ``zero``, a token of zeros, or ``mean``, the mean of the sequence's tokens."""
+    """Puts a query before the tokens: ``zero`` (a token of zeros), ``mean`` (the mean of the sequence's tokens) or
+    ``first`` (a copy of token 0, which stays a key: token 0 attends to all tokens, itself included).
+    """
 
     def __init__(self, query: str = "zero") -> None:
         self.query = query
@@ -62,8 +65,11 @@ class PrependQuery(_TokenTransformer):
     def transform(self, X: Any) -> np.ndarray:
         """(n, tokens + 1, d), the query first."""
         tokens = self._check(X)
-        mean = one_of("query", self.query, QUERIES) == "mean"
-        query = tokens.mean(axis=1, keepdims=True) if mean else np.zeros_like(tokens[:, :1])
+        kind = one_of("query", self.query, QUERIES)
+        if kind == "first":
+            query = tokens[:, :1]
+        else:
+            query = tokens.mean(axis=1, keepdims=True) if kind == "mean" else np.zeros_like(tokens[:, :1])
         return np.concatenate([query, tokens], axis=1)
 
 

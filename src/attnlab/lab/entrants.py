@@ -89,7 +89,9 @@ def bare(fitted: Any) -> Any:
 
 def _with_query(stage: Stage, model: Any, query: str = "zero") -> Any:
     """Learners of rfa take their own tasks as they are; other tokens are scaled to norm 1 and get a query."""
-    return model if stage.query else make_pipeline(ScaleTokens(), PrependQuery(query), model)
+    if stage.query == "given":
+        return model
+    return make_pipeline(ScaleTokens(), PrependQuery("first" if stage.query == "first" else query), model)
 
 
 def _attention(**params: Any) -> Any:
@@ -126,7 +128,7 @@ def _few_rows(stage: Stage, n: int) -> None:
 
 def _rfmlp(stage: Stage, n: int) -> Any:
     model = learner("rfa.RandomFeatureMLP", width=HEADS * (stage.d + 1), ridge=RIDGES, dtype="float64")
-    return model if stage.query else make_pipeline(ScaleTokens(), model)
+    return model if stage.query == "given" else make_pipeline(ScaleTokens(), model)
 
 
 def _patch(stage: Stage, n: int) -> Any:

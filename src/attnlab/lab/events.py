@@ -28,13 +28,16 @@ VIEWS: dict[str, Callable[[Any], Any]] = {"": lambda task: task, "weight": ReadO
 
 @dataclass(frozen=True)
 class Stage:
-    """A task of the arena as its learners meet it."""
+    """A task of the arena as its learners meet it.
+
+    ``query`` says where the query is: *given*, token 0 is one; *first*, token 0 asks but is a key too; *none*.
+    """
 
     task: Any
     source: Any
     view: str
     kind: str
-    query: bool
+    query: str
 
     @property
     def d(self) -> int:
@@ -102,7 +105,7 @@ class Event:
             given.setdefault("seed", seed)
         source = self.task(**given)
         seen = VIEWS[self.view](source)
-        return Stage(seen, source, self.view, _kind(self.name, seen), _has_query(source))
+        return Stage(seen, source, self.view, _kind(self.name, seen), _query(source, self.view))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A user's task travels to workers by value: they cannot import a user's file."""
@@ -130,9 +133,13 @@ def _kind(name: str, task: Any) -> str:
     raise ValueError(f"the arena takes y of shape (n,) or (n, tokens, k), task {name} gives {np.shape(y)}")
 
 
-def _has_query(task: Any) -> bool:
-    """Whether token 0 is a query: in rfa's tasks, and in your own with an attribute ``query = 0``."""
-    return hasattr(task, "n_keys") or getattr(task, "query", None) == 0
+def _query(task: Any, view: str) -> str:
+    """Token 0 is a query in rfa's tasks and in your own with an attribute ``query = 0``; in row 0 of an attention
+    matrix it attends to all tokens, itself included.
+    """
+    if hasattr(task, "n_keys") or getattr(task, "query", None) == 0:
+        return "given"
+    return "first" if view == "weight" else "none"
 
 
 # Multiples of three: the folds of a cross-validation are then equal, and compiled once.
