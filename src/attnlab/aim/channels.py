@@ -40,6 +40,7 @@ class Channel:
     beta: float = 1.0
     noise: float = 0.0
     name: ClassVar[str] = ""
+    shift_invariant: ClassVar[bool] = False  # whether adding one constant to all of h leaves y as it is
 
     def __post_init__(self) -> None:
         positive("beta", self.beta)
@@ -73,6 +74,7 @@ class Softmax(Channel):
     """
 
     name: ClassVar[str] = "softmax"
+    shift_invariant: ClassVar[bool] = True
 
     def informative(self, tokens: int) -> int:
         """p - 1: all but the common constant."""
@@ -154,6 +156,7 @@ class Hardmax(Channel):
 
     legacy: bool = False
     name: ClassVar[str] = "hardmax"
+    shift_invariant: ClassVar[bool] = True
 
     def output(self, h: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
         """y for indices h."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,14 +11,15 @@ import numpy as np
 from attnlab.aim.spectrum import shrink
 
 
-def denoise(R: jax.Array | np.ndarray, noise: float, rho: float, *, clip: bool) -> jax.Array:
-    """RIE(R) where R lives: LAPACK on a CPU, jax.numpy.linalg elsewhere, where only d numbers cross to the host."""
-    if jax.default_backend() == "cpu":
-        x, U = np.linalg.eigh(np.asarray(R))
-        return jnp.asarray((U * shrink(x, noise, rho, clip=clip)) @ U.T)
+def denoise(R: Any, noise: float, rho: float, *, clip: bool) -> Any:
+    """RIE(R) where R lives: LAPACK for NumPy arrays, otherwise the device, from which only d numbers come to the
+    host.
+    """
+    if isinstance(R, np.ndarray):
+        x, U = np.linalg.eigh(R)
+        return (U * shrink(x, noise, rho, clip=clip)) @ U.T
     values, vectors = _eigh(R)
-    rebuilt: jax.Array = _rebuild(vectors, jnp.asarray(shrink(np.asarray(values), noise, rho, clip=clip)))
-    return rebuilt
+    return _rebuild(vectors, jnp.asarray(shrink(np.asarray(values), noise, rho, clip=clip)))
 
 
 @jax.jit

@@ -12,11 +12,8 @@ F           Bayes error of denoising, per dimension
 theta       1 / sqrt(rho)
 ==========  =======================================================================================
 
-With m = 1/g the transform solves the monic cubic ::
-
-    m^3 - (x + theta - sqrt(rho)) m^2 + (Delta + theta x) m - theta Delta = 0,
-
-which is x = sqrt(rho) m / (m - theta) + Delta / m + m (free convolution of Marchenko-Pastur and the semicircle).
+With m = 1/g the transform solves x = m + sqrt(rho) m / (m - theta) + Delta / m, a cubic in m
+(:mod:`attnlab.aim.cubic`): free convolution of Marchenko-Pastur and the semicircle.
 """
 
 from __future__ import annotations
@@ -26,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from attnlab.aim.cubic import bulk_ends, inverse_transform
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.validation import finite_array, nonnegative, one_of, positive
 
@@ -68,33 +66,7 @@ def stieltjes(x: ArrayLike, noise: ArrayLike, rho: float) -> np.ndarray:
         # On the cut z = x - i0: the root continues sqrt(z^2 - 4 v) ~ z.
         root = np.where(x**2 < 4 * variance, -1j * np.abs(root), np.sign(x) * root)
         return np.asarray((x - root) / (2 * variance))
-    return np.asarray(1 / _inverse_transform(x, noise, rho))
-
-
-def _inverse_transform(x: np.ndarray, noise: np.ndarray, rho: float) -> np.ndarray:
-    """The physical root m = 1/g of the monic cubic, in closed form with two Newton steps against rounding."""
-    theta, mean = 1 / np.sqrt(rho), np.sqrt(rho)
-    a, b, c = -(x + theta - mean), noise + theta * x, -theta * noise
-    shift = a / 3
-    p, q = b - a**2 / 3, 2 * shift**3 - shift * b + c
-    root = np.sqrt((q**2 / 4 + p**3 / 27).astype(complex))
-    cube = np.where(np.abs(-q / 2 + root) >= np.abs(-q / 2 - root), -q / 2 + root, -q / 2 - root) ** (1 / 3)
-    turns = np.exp(2j * np.pi / 3 * np.arange(3)).reshape((3,) + (1,) * x.ndim)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        roots = np.where(cube == 0, 0, cube * turns - p / (3 * cube * turns)) - shift
-        for _ in range(2):
-            slope = (3 * roots + 2 * a) * roots + b
-            step = (((roots + a) * roots + b) * roots + c) / slope
-            # At an edge two roots merge and the slope vanishes: leave those to the closed form.
-            roots = np.where(np.abs(step) < 0.1 * np.abs(roots), roots - step, roots)
-    scale = 1 + np.abs(roots)
-    # g = 1/m has Im g > 0 where Im m < 0; in the bulk that pair member is the answer.
-    lowest = np.take_along_axis(roots, roots.imag.argmin(axis=0)[None], axis=0)[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = np.real(1 - theta * mean / (roots.real - theta) ** 2 - noise / roots.real**2)
-    outside = np.take_along_axis(roots, np.where(np.isfinite(slopes), slopes, -np.inf).argmax(axis=0)[None], axis=0)[0]
-    in_bulk = -lowest.imag > 1e-11 * scale.min(axis=0)
-    return np.asarray(np.where(in_bulk, lowest, outside.real))
+    return np.asarray(1 / inverse_transform(np.atleast_1d(x), np.atleast_1d(noise), rho)).reshape(x.shape)
 
 
 def density(x: ArrayLike, noise: ArrayLike, rho: float) -> np.ndarray:
@@ -109,42 +81,23 @@ def density(x: ArrayLike, noise: ArrayLike, rho: float) -> np.ndarray:
 
 
 def edges(noise: float, rho: float) -> np.ndarray:
-    r"""The 2 or 4 sorted ends of the bulk(s): where dx/dm = 0, the real roots of
+    r"""The 2 or 4 sorted ends of the bulk(s): where dx/dm = 0,
 
-    .. math:: m^4 - 2\theta m^3 - (1 + \Delta - \theta^2) m^2 + 2\theta\Delta m - \theta^2\Delta = 0.
+    .. math:: (m - \theta)^{-2} + \Delta\,m^{-2} = 1.
 
     Source: derived here from the cubic.  Status: exact as d -> infinity.
 
     >>> edges(0.6, rho=0.5).round(6)
     array([-1.290275,  4.367177])
     """
-    both = _edges(np.array([positive("noise", noise)]), check_rho(rho))[0]
-    return np.asarray(both[np.isfinite(both)])
+    return np.array(_ends(positive("noise", noise), check_rho(rho)))
 
 
-def _edges(noise: np.ndarray, rho: float) -> np.ndarray:
-    """Edges for a batch of noise values, (batch, 4); the last two are NaN where there is one bulk."""
+def _ends(noise: float, rho: float) -> list[float]:
     if np.isinf(rho):
-        half = 2 * np.sqrt(1 + noise)
-        nothing = np.full_like(noise, np.nan)
-        return np.stack([-half, half, nothing, nothing], axis=-1)
-    theta, mean = 1 / np.sqrt(rho), np.sqrt(rho)
-    one = np.ones_like(noise)
-    coefficients = [-2 * theta * one, theta**2 - 1 - noise, 2 * theta * noise, -(theta**2) * noise]
-    companion = np.zeros((len(noise), 4, 4))
-    companion[:, 0] = -np.stack(coefficients, axis=-1)
-    companion[:, 1:, :3] = np.eye(3)
-    m = np.linalg.eigvals(companion).astype(complex)
-    a, b, c, e = (k[:, None] for k in coefficients)
-    for _ in range(3):
-        value, slope = (((m + a) * m + b) * m + c) * m + e, ((4 * m + 3 * a) * m + 2 * b) * m + c
-        step = np.divide(value, slope, out=np.zeros_like(m), where=slope != 0)
-        m = np.where(np.abs(step) < 0.1 * np.abs(m), m - step, m)
-    real = np.abs(m.imag) <= 1e-9 * np.abs(m)
-    m = m.real
-    with np.errstate(divide="ignore", invalid="ignore"):
-        x = np.where(real, mean * m / (m - theta) + noise[:, None] / m + m, np.nan)
-    return np.sort(x, axis=-1)  # NaN sorts last
+        half = 2 * (1 + noise) ** 0.5
+        return [-half, half]
+    return bulk_ends(noise, rho)
 
 
 @dataclass(frozen=True)
@@ -172,17 +125,16 @@ def quadrature(noise: ArrayLike, rho: float, nodes: int = NODES[0]) -> Quadratur
     ``noise`` is a batch (one-dimensional); the mass of the density should be 1.  Status: exact as d -> infinity.
     """
     noise = np.atleast_1d(np.asarray(noise, dtype=float))
-    ends = _edges(noise, rho)
-    bulks = 2 if np.isfinite(ends[:, 2:]).any() else 1
+    ends = np.zeros((len(noise), 2, 2))  # a bulk that is absent has length zero
+    for row, delta in zip(ends, noise.tolist(), strict=True):
+        found = _ends(delta, rho)
+        row.flat[: len(found)] = found
+        row[len(found) // 2 :] = found[0]
+    if (ends[:, 1, 0] == ends[:, 1, 1]).all():
+        ends = ends[:, :1]
+    half, centre = (np.diff(ends, axis=2) / 2, ends.mean(axis=2, keepdims=True))
     phi = (np.arange(nodes) + 0.5) * np.pi / nodes
-    x, weights = np.empty((2, len(noise), bulks, nodes))
-    for bulk in range(bulks):
-        low, high = ends[:, 2 * bulk], ends[:, 2 * bulk + 1]
-        absent = ~(np.isfinite(low) & np.isfinite(high))
-        low, high = np.where(absent, ends[:, 0], low), np.where(absent, ends[:, 0], high)
-        half = (high - low) / 2
-        x[:, bulk] = (high + low)[:, None] / 2 + half[:, None] * np.cos(phi)
-        weights[:, bulk] = half[:, None] * np.sin(phi) * np.pi / nodes
+    x, weights = centre + half * np.cos(phi), half * (np.sin(phi) * np.pi / nodes)
     x, weights = x.reshape(len(noise), -1), weights.reshape(len(noise), -1)
     return Quadrature(x, weights, stieltjes(x, noise[:, None], rho))
 
@@ -269,8 +221,8 @@ def shrink(x: ArrayLike, noise: float, rho: float, *, clip: bool = False) -> np.
     """
     x = np.asarray(x, dtype=float)
     if clip:
-        ends = _edges(np.array([noise]), rho)[0]
-        x = np.clip(x, ends[0], np.nanmax(ends))
+        ends = _ends(noise, rho)
+        x = np.clip(x, ends[0], ends[-1])
     return np.asarray(x - 2 * noise * stieltjes(x, noise, rho).real)
 
 

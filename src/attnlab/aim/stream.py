@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.aim.frame import Frame
 from attnlab.common.validation import integer
 
 if TYPE_CHECKING:
@@ -66,16 +67,17 @@ class TokenStream:
         """All tokens at once, (n, tokens, d), for small n."""
         return np.concatenate([np.asarray(self.draw(i)) for i in range(self.n_chunks)])[: self.n]
 
-    def whitened_indices(self, S: np.ndarray, precision: str = "highest") -> np.ndarray:
-        """z of every sequence, (n, p), chunk by chunk."""
+    def whitened_indices(self, S: np.ndarray, *, differences: bool = False, precision: str = "highest") -> np.ndarray:
+        """z of every sequence, (n, p), chunk by chunk; with ``differences`` up to one constant in h, at less cost."""
         import jax
 
         from attnlab.aim.sensing import measure
 
+        frame = Frame(self.tokens, differences)
         with jax.enable_x64(True):
             on_device = jax.numpy.asarray(S)
-            z = [np.asarray(measure(self.draw(i), on_device, precision=precision)) for i in range(self.n_chunks)]
-        return np.concatenate(z)[: self.n]
+            parts = (measure(self.draw(i), on_device, frame=frame, precision=precision) for i in range(self.n_chunks))
+            return np.concatenate([np.asarray(part) for part in parts])[: self.n]
 
 
 @functools.lru_cache(maxsize=8)
@@ -109,7 +111,7 @@ def sample_mesh(devices: int | None) -> Mesh:
 
 @dataclass(frozen=True)
 class Chunks:
-    """Equal chunks of the rows of X for a mesh, with weights that mark the padding.
+    """Equal chunks of the rows of X for a mesh, in the frame of their use, with weights that mark the padding.
 
     Kept on the device when they fit in ``memory_budget`` bytes, otherwise sent there (or regenerated) at each pass.
     """
@@ -118,6 +120,7 @@ class Chunks:
     mesh: Mesh
     dtype: Any
     memory_budget: float
+    differences: bool = False
     _resident: list[Any] = field(default_factory=list)
 
     @functools.cached_property
@@ -126,6 +129,11 @@ class Chunks:
         n, tokens, d = self.source.shape
         rows = self.source.rows if isinstance(self.source, TokenStream) else chunk_rows(n, tokens, d)
         return -(-rows // self.mesh.size) * self.mesh.size
+
+    @property
+    def frame(self) -> Frame:
+        """The frame in which the tokens are handed out."""
+        return Frame(self.source.shape[1], self.differences)
 
     @property
     def count(self) -> int:
@@ -156,8 +164,8 @@ class Chunks:
 
     def _fetch(self, index: int) -> Any:
         if isinstance(self.source, TokenStream):
-            return self.source.draw(index, self.sharding)
-        return self.put(self.source, index)
+            return self.frame.view(self.source.draw(index, self.sharding))
+        return self.frame.view(self.put(self.source, index))
 
     def put(self, values: Any, index: int, dtype: Any = None) -> Any:
         """Rows of chunk ``index`` of any array with n rows, padded with zeros."""

@@ -108,7 +108,7 @@ class Task:
         needed.
         """
         stream = TokenStream(n, self.tokens, self.d, seed, chunk)
-        z = stream.whitened_indices(self.S)
+        z = stream.whitened_indices(self.S, differences=self.law.shift_invariant)
         for_noise, for_output = spawn(seed, 2)
         if self.noise:
             z = z + np.sqrt(self.noise) * generator(for_noise).standard_normal(z.shape)

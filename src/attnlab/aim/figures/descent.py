@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
+from importlib import resources
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-# Shipped with the repository: the whole grid at d = 200, from benchmarks/gpu_aim.py on one GPU.
-GRID = Path(__file__).parents[4] / "docs" / "data" / "aim_gd_grid.csv"
+GRID = "gradient_descent_d200.csv"  # measured once on a GPU (benchmarks/gpu_aim.py); its first lines say how
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
@@ -46,9 +45,8 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 
 
 def draw(records: Records) -> Canvas:
-    """This run's points; beside them, where the data file is there, the grid at d = 200."""
-    shipped = read_grid()
-    canvas, axes = panels(1, 2 if shipped else 1, width=4.8, height=3.6, sharey=True)
+    """This run's points; beside them the grid at d = 200."""
+    canvas, axes = panels(1, 2, width=4.8, height=3.6, sharey=True)
     first = axes[0, 0]
     descent = records.where(learner="gd")
     descent = descent.where(d=descent.values("d")[-1])
@@ -73,8 +71,7 @@ def draw(records: Records) -> Canvas:
         curve = amp.curve("scaled", "mse", tokens=tokens)
         points(first, curve, fmt=MARKERS[i], color="black", markersize=3.5, label=f"AMP, $T = {tokens}$")
     first.set_title(f"$d = {descent.values('d')[-1]}$", loc="left")
-    if shipped:
-        _draw_grid(axes[0, 1], shipped)
+    _draw_grid(axes[0, 1], read_grid())
     for ax in axes[0]:
         alpha, error = theory.parametric_curve(np.logspace(-5, 3, 100), 0.5)
         line(ax, np.r_[1, 0.75, 4 * alpha], np.r_[0, 0, error], color="black", label="Bayes error", zorder=0)
@@ -94,13 +91,11 @@ def _draw_grid(ax: Axes, shipped: Records) -> None:
     ax.set_title("$d = 200$, GPU run (+ single, × averaged over 32)", loc="left")
 
 
-def read_grid(path: Path = GRID) -> Records | None:
-    """The shipped records; None when the package is installed without the documentation."""
-    if not path.exists():
-        return None
-    with path.open() as file:
-        rows = csv.DictReader(line for line in file if not line.startswith("#"))
-        return Records.of({name: float(value) for name, value in row.items()} for row in rows)
+def read_grid() -> Records:
+    """The records of the grid at d = 200 that ship with the package."""
+    text = resources.files(__package__).joinpath(GRID).read_text()
+    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    return Records.of({name: float(value) for name, value in row.items()} for row in rows)
 
 
 def ratio(records: Records) -> float:

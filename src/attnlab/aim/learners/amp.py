@@ -5,7 +5,7 @@ symbol      meaning
 ==========  ======================================================================================
 omega, V    mean and variance of the whitened indices, damped by eta
 g           output function of the channel
-C           error of the estimate as the algorithm predicts it, F(Delta)
+C           error of the estimate as the algorithm predicts it, (1 + 1/d) F(Delta)
 R, Delta    S + sqrt(Delta) GOE, the effective observation of S, Delta = 1/q_hat
 ==========  ======================================================================================
 
@@ -13,7 +13,7 @@ R, Delta    S + sqrt(Delta) GOE, the effective observation of S, Delta = 1/q_hat
     g     <- g_out(y, omega, V)
     q_hat <- 2 alpha k / V  (exact channels)  or  2 alpha mean |g|^2
     R     <- S_hat + 2/(q_hat d) A^T(g),   Delta <- 1/q_hat
-    S_hat <- RIE(R, Delta),   C <- F(Delta)
+    S_hat <- RIE(R, Delta),   C <- (1 + 1/d) F(Delta)
 
 Rank-one tokens give R outliers of relative size 1/sqrt(alpha k d) that the RIE would not shrink: eigenvalues are
 clipped to the bulk before it, and the messages are damped.  Source: arXiv:2506.01582; clipping derived here.
@@ -26,14 +26,15 @@ import warnings
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from attnlab.aim.channels import Channel
 from attnlab.aim.denoise import denoise
+from attnlab.aim.device import DeviceMessages
+from attnlab.aim.host import HostMessages
 from attnlab.aim.learners.prediction import IndexedPredictor, check_data
-from attnlab.aim.sensing import PRECISIONS, sweep
+from attnlab.aim.sensing import PRECISIONS
 from attnlab.aim.spectrum import check_rho, denoising_mmse, prior_mean, second_moment
 from attnlab.aim.stream import Chunks, TokenStream, sample_mesh
 from attnlab.common.arrays import ArrayLike
@@ -63,7 +64,7 @@ class AMP(IndexedPredictor):
     dtype, precision : of the matrix products; ``"highest"``, ``"default"`` as in JAX, or ``"tf32"``, ``"tf32x3"``,
         ``"bf16x3"`` on a GPU. Spectra are always float64.
     memory_budget : bytes of tokens kept on the device; more are streamed in chunks.
-    devices : number of devices over which the sequences are split.
+    devices : number of JAX devices over which the sequences are split (None: one; a CPU then works through BLAS).
 
     Attributes
     ----------
@@ -131,10 +132,14 @@ class AMP(IndexedPredictor):
         self._check_parameters()
         X, y = check_data(X, y)
         n, self.tokens_, d = X.shape
-        chunks = Chunks(
-            X, sample_mesh(self.devices), np.dtype(self.dtype), positive("memory_budget", self.memory_budget)
-        )
-        messages = _Messages(chunks, self.law.summary(y, log=self.log_targets))
+        summary = self.law.summary(y, log=self.log_targets)
+        budget = positive("memory_budget", self.memory_budget)
+        messages: HostMessages | DeviceMessages
+        if jax.default_backend() == "cpu" and self.devices is None:
+            messages = HostMessages(X, summary, self.law, self.dtype, budget)
+        else:
+            chunks = Chunks(X, sample_mesh(self.devices), np.dtype(self.dtype), budget, self.law.shift_invariant)
+            messages = DeviceMessages(chunks, summary, self.law, self.precision)
         self._iterate(messages, n / d**2, d, truth)
         return self
 
@@ -150,9 +155,9 @@ class AMP(IndexedPredictor):
         one_of("dtype", self.dtype, ("float32", "float64"))
         one_of("precision", self.precision, PRECISIONS)
 
-    def _iterate(self, messages: _Messages, alpha: float, d: int, truth: np.ndarray | None) -> None:
-        S = jnp.asarray(self._first_estimate(d))
-        reference = None if truth is None else jnp.asarray(finite_array("truth", truth, shape=(d, d)))
+    def _iterate(self, messages: HostMessages | DeviceMessages, alpha: float, d: int, truth: np.ndarray | None) -> None:
+        S = messages.array(self._first_estimate(d))
+        reference = None if truth is None else messages.array(finite_array("truth", truth, shape=(d, d)))
         error = V = float(self.start_error)
         damping, k = 0.0, self.law.informative(self.tokens_)
         self.trace_: dict[str, list[float]] = {}
@@ -161,15 +166,15 @@ class AMP(IndexedPredictor):
         deadline = began + (float("inf") if self.max_seconds is None else self.max_seconds)
         for _ in range(self.max_iter):
             V = (1 - damping) * error + damping * V
-            total, strength = messages.sweep(S, error, V, damping, self.law, self.precision)
+            total, strength = messages.sweep(S, error, V, damping)
             q_hat = 2 * alpha * (strength if k is None else k / (V + self.law.noise))
-            R, finite = _observation(S, total, 2 / (q_hat * d) if q_hat > 0 else np.nan)
-            diverged = not bool(finite)
+            R = S + (2 / (q_hat * d) if q_hat > 0 else np.nan) * total
+            diverged = not np.isfinite(float(R.sum()))
             if diverged:
                 break
             old, S = S, denoise(R, 1 / q_hat, self.rho, clip=self.clip)
-            error = float(denoising_mmse(1 / q_hat, self.rho))
-            change = self._record(S, old, error, 1 / q_hat, reference, began)
+            error = finite_size(d) * float(denoising_mmse(1 / q_hat, self.rho))
+            change = self._record(_distances(S, old, reference), error, 1 / q_hat, began)
             diverged = not self.trace_["self_overlap"][-1] < DIVERGED * second_moment(self.rho)
             self.converged_ = change < self.tol and not diverged
             if self.converged_ or diverged or time.perf_counter() > deadline:
@@ -191,13 +196,12 @@ class AMP(IndexedPredictor):
         stalls = int((changes[PATIENCE::PATIENCE] > 0.9 * changes[:-PATIENCE:PATIENCE]).sum())
         return min(base + 0.1 * stalls, 0.8)
 
-    def _record(self, S: Any, old: Any, error: float, noise: float, truth: Any, began: float) -> float:
-        names = ("change", "self_overlap", "mse", "overlap")[: 2 if truth is None else 4]
-        entry = dict(zip(names, np.asarray(_distances(S, old, truth)).tolist(), strict=True))
+    def _record(self, distances: list[float], error: float, noise: float, began: float) -> float:
+        entry = dict(zip(("change", "self_overlap", "mse", "overlap"), distances, strict=False))
         entry |= {"predicted_mse": error, "noise": noise, "seconds": time.perf_counter() - began}
         for name, value in entry.items():
-            self.trace_.setdefault(name, []).append(float(value))
-        return self.trace_["change"][-1]
+            self.trace_.setdefault(name, []).append(value)
+        return entry["change"]
 
     def _finish(self, S: Any, error: float, d: int, diverged: bool) -> None:
         self.n_iter_ = len(self.trace_.get("change", []))
@@ -221,55 +225,14 @@ class AMP(IndexedPredictor):
         self.noise_ = self.trace_["noise"][-1] if self.trace_ else float("inf")
 
 
-class _Messages:
-    """omega and g of every sequence, kept beside its chunk of tokens."""
-
-    def __init__(self, chunks: Chunks, summary: np.ndarray) -> None:
-        self.chunks = chunks
-        self.n, tokens, self.d = chunks.source.shape
-        p = tokens * (tokens + 1) // 2
-        parts = range(chunks.count)
-        self.summary = [chunks.put(summary, i, np.float64) for i in parts]
-        self.weights = [chunks.weights(i) for i in parts]
-        zeros = np.zeros((self.n, p))
-        self.omega = [chunks.put(zeros, i, np.float64) for i in parts]
-        self.g = [chunks.put(zeros, i, np.float64) for i in parts]
-
-    def sweep(
-        self, S: Any, error: float, V: float, damping: float, channel: Channel, precision: str
-    ) -> tuple[Any, float]:
-        """Update all messages; A^T g and the mean of |g|^2."""
-        total, squares = jnp.zeros((self.d, self.d)), []
-        for i in range(self.chunks.count):
-            self.omega[i], self.g[i], total, square = sweep(
-                self.chunks.tokens(i),
-                self.weights[i],
-                self.summary[i],
-                self.omega[i],
-                self.g[i],
-                total,
-                S,
-                jnp.asarray(error),
-                jnp.asarray(V),
-                jnp.asarray(damping),
-                channel=channel,
-                precision=precision,
-            )
-            squares.append(square)
-        return total, float(sum(float(s) for s in squares)) / self.n
+def finite_size(d: int) -> float:
+    """1 + 1/d = E|S - E S|^2 / d exactly, at any d, for both priors; the limit's errors are in units of it."""
+    return 1 + 1 / d
 
 
-@jax.jit
-def _observation(S: Any, total: Any, scale: Any) -> tuple[Any, Any]:
-    """R = S + scale A^T g, and whether it is finite."""
-    R = S + scale * total
-    return R, jnp.isfinite(R).all()
-
-
-@jax.jit
-def _distances(S: Any, old: Any, truth: Any) -> Any:
+def _distances(S: Any, old: Any, truth: Any) -> list[float]:
     """Change and self-overlap, then error and overlap where the truth is known; per dimension."""
     pairs = [(S - old, S - old), (S, S)]
     if truth is not None:
         pairs += [(S - truth, S - truth), (S, truth)]
-    return jnp.stack([(a * b).sum() for a, b in pairs]) / len(S)
+    return [float((a * b).sum()) / len(S) for a, b in pairs]

@@ -24,7 +24,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from attnlab.aim.deep_channel import deep_outputs, logit_differences, output_functions
 from attnlab.aim.denoise import denoise
+from attnlab.aim.frame import Frame
 from attnlab.aim.indices import indices
+from attnlab.aim.learners.amp import finite_size
 from attnlab.aim.learners.prediction import check_data
 from attnlab.aim.sensing import adjoint, forward
 from attnlab.aim.spectrum import check_rho, denoising_mmse, prior_mean, second_moment
@@ -34,6 +36,7 @@ from attnlab.common.tokens import check_targets, check_tokens
 from attnlab.common.validation import finite_array, integer, nonnegative, positive, real
 
 LAYERS, TOKENS = 2, 2
+FRAME = Frame(TOKENS, differences=True)  # both layers see their indices up to one constant
 
 
 class DeepAMP(BaseEstimator):
@@ -84,7 +87,7 @@ class DeepAMP(BaseEstimator):
             raise ValueError(f"DeepAMP is for 2 tokens, got X of shape {X.shape}")
         if (np.asarray(y) <= 0).any():
             raise ValueError("y holds zeros: softmax outputs underflowed and their logits cannot be read off")
-        data = jnp.asarray(X, jnp.float32), jnp.asarray(logit_differences(y, positive("beta", self.beta)))
+        data = FRAME.view(jnp.asarray(X, jnp.float32)), jnp.asarray(logit_differences(y, positive("beta", self.beta)))
         S = self._first_estimates(d)
         error = V = np.full(LAYERS, positive("start_error", self.start_error))
         omega = g = jnp.zeros((LAYERS, n, 3))
@@ -98,7 +101,7 @@ class DeepAMP(BaseEstimator):
                 break
             R = S + 2 / (q_hat[:, None, None] * d) * np.asarray(totals)
             new = np.stack([np.asarray(denoise(r, 1 / q, rho, clip=True)) for r, q in zip(R, q_hat, strict=True)])
-            error = np.array([float(denoising_mmse(1 / q, rho)) for q in q_hat])
+            error = finite_size(d) * np.array([float(denoising_mmse(1 / q, rho)) for q in q_hat])
             change, S = ((new - S) ** 2).sum(axis=(1, 2)) / d, new
             self._record(change, error, S, truth)
             self.converged_ = bool((change < self.tol).all())
@@ -149,9 +152,9 @@ def _sweep(
     beta: float,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """New messages of both layers, A^T g_l, and the means of |g_l|^2."""
-    fresh = jnp.stack([forward(X, S[layer]) - error[layer] * g[layer] for layer in range(LAYERS)])
+    fresh = jnp.stack([forward(X, S[layer], FRAME) - error[layer] * g[layer] for layer in range(LAYERS)])
     omega = (1 - share) * fresh + share * omega
     out = output_functions(w, omega[0], omega[1], V[0], V[1], skip, beta)
     g = jnp.stack([out.g1, out.g2])
-    totals = jnp.stack([adjoint(X, g[layer]) for layer in range(LAYERS)])
+    totals = jnp.stack([adjoint(X, g[layer], FRAME) for layer in range(LAYERS)])
     return omega, g, totals, (g**2).sum(axis=2).mean(axis=1)
