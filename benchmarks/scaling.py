@@ -9,10 +9,10 @@ r           FLOP/s of the products as the algorithm runs them, measured on one d
 p           T (T + 1) / 2 indices of a sequence
 ==========  =====================================================================================
 
-Message passing: 4 n T d^2 operations an iteration split over G devices, then one eigendecomposition, which every
-device repeats: it does not get faster with G.
+Message passing: 4 n (T - 1) d^2 operations an iteration (softmax: T - 1 vectors of a sequence meet S) split over G
+devices, then one eigendecomposition, which every device repeats: it does not get faster with G.
 
-.. math:: t = \frac{4nTd^2}{G r} + \Big[\frac{nTd}{G r_\text{normals}}\Big]_\text{regenerated} + t_\text{eigh}(d)
+.. math:: t = \frac{4n(T-1)d^2}{G r} + \Big[\frac{nTd}{G r_\text{normals}}\Big]_\text{regenerated} + t_\text{eigh}(d)
 .. math:: m = \frac{n}{G}\big([4Td]_\text{resident} + 8(3p+1)\big) + 8 \cdot 12\, d^2 + m_\text{chunk}
 
 Random features: Gram matrix and Cholesky factor split by rows, P features drawn block by block.
@@ -98,7 +98,7 @@ def amp_cost(rates: Rates, gpus: int, kind: str, resident: bool, d: int) -> Cost
     n, p = ALPHA * d**2, TOKENS * (TOKENS + 1) // 2
     tokens = 4.0 * TOKENS * d if resident else 0.0
     memory = n / gpus * (tokens + 8 * (3 * p + 1)) + 8.0 * DENSE_MATRICES * d**2 + CHUNK_BYTES
-    step = 4 * n * TOKENS * d**2 / gpus / rates.sweep[kind]
+    step = 4 * n * (TOKENS - 1) * d**2 / gpus / rates.sweep[kind]
     step += 0.0 if resident else n * TOKENS * d / gpus / rates.normals
     step += rates.eigh_seconds * (d / rates.eigh_d) ** 3
     return Cost(gpus, d, memory, ITERATIONS * step)

@@ -86,7 +86,7 @@ RATES = scaling.Rates({"fp32": 4e13}, {"fp32": 5e13}, 4e13, 1e11, eigh_seconds=1
 def test_the_cost_of_message_passing_by_hand():
     run = scaling.amp_cost(RATES, 8, "fp32", True, 4000)
     n = 0.1 * 4000**2
-    step = 4 * n * 2 * 4000**2 / 8 / 4e13 + 1.0
+    step = 4 * n * 4000**2 / 8 / 4e13 + 1.0
     assert run.seconds == pytest.approx(30 * step)
     assert run.gpu_hours == pytest.approx(8 * 30 * step / 3600)
     # tokens 2 x 4000 float32, ten float64 numbers for three indices and a weight; twelve dense matrices; four chunks
