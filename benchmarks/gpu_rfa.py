@@ -24,7 +24,8 @@ from attnlab.rfa.features import AttentionFeatures, FeatureMap, MLPFeatures
 from attnlab.rfa.kernels import NODES, TILE, _padded_tile, _side, _tile
 from attnlab.rfa.sets import pad
 from benchmarks.gpu_device import UNKNOWN_PRECISION
-from benchmarks.harness import Row, measure, say
+from benchmarks.harness import measure, say
+from benchmarks.rows import Row
 
 D, KEYS, RIDGE = 16, 16, 1e-6
 TARGETS: Mapping[str, Mapping[str, Any]] = {

@@ -18,7 +18,8 @@ from attnlab.rfa.features import AttentionFeatures
 from attnlab.rfa.figures import FIGURES
 from attnlab.rfa.solvers.ridge import gram
 from benchmarks.baselines import rfa as baseline
-from benchmarks.harness import Row, alternate, exponent, growth, middle, peak_memory, speed_up
+from benchmarks.harness import alternate, exponent, growth, middle, peak_memory, speed_up
+from benchmarks.rows import Row
 
 N, N_TEST, HEADS, D, KEYS, RIDGE = 4096, 1000, 1000, 16, 16, 1e-6
 SETTING = f"n={N}, M={HEADS}, d=N={D}"

@@ -104,7 +104,7 @@ class Accelerator:
 @functools.partial(jax.jit, static_argnames=("precision", "rows"), donate_argnums=0)
 def _add_sharded_gram(G: Array, A: Array, precision: str, rows: NamedSharding) -> Array:
     with jax.default_matmul_precision(precision):
-        total: Array = jax.lax.with_sharding_constraint(G + A @ A.T, rows)
+        total: Array = jax.lax.with_sharding_constraint(G + A @ A.T, rows)  # type: ignore[no-untyped-call]
     return total
 
 
@@ -118,7 +118,7 @@ def sharded_gram(
     """
     n, chosen = len(tokens), list(jax.devices() if devices is None else devices)
     mesh = Mesh(np.array(chosen), ("examples",))
-    rows, everywhere = NamedSharding(mesh, PartitionSpec("examples")), NamedSharding(mesh, PartitionSpec())
+    rows, everywhere = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in (("examples",), ()))  # type: ignore[no-untyped-call]
     # Rows that fill the last device up; they are cut off again.
     filled = np.concatenate([tokens, np.zeros((-n % len(chosen), *tokens.shape[1:]))]).astype(np.float32)
     inputs = feature_map.inputs(jnp, jax.device_put(filled, rows))

@@ -146,13 +146,15 @@ def _tile(left: Side, right: Side, pair: str, nodes: int, pooled: bool, fused: b
     U = jnp.matmul(left.query, right.query.T, precision=exact)
     n_left, n_right = len(left.keys), len(right.keys)
     # Coordinate-major, so that neighbouring threads read neighbouring examples; the barrier keeps it that way.
-    columns = lax.optimization_barrier(jnp.swapaxes(right.keys, 1, 2)) if fused else None
+    columns: Array | None = None
+    if fused:
+        columns = lax.optimization_barrier(jnp.swapaxes(right.keys, 1, 2))  # type: ignore[no-untyped-call]
 
     def inner_products(i: Array, j: Array) -> Array:
         if columns is None:
             return jnp.matmul(left.keys[i], right.keys[j].T, precision=exact)
         rows, other = left.keys[i], columns[j]
-        V = rows[:, :1] * other[:1]
+        V: Array = rows[:, :1] * other[:1]
         for a in range(1, rows.shape[1]):
             V = V + rows[:, a : a + 1] * other[a : a + 1]
         return V
