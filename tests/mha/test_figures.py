@@ -1,16 +1,20 @@
 import numpy as np
 import pytest
 
+from attnlab import mha
 from attnlab.common.records import Records
 from attnlab.mha.figures import FIGURES
+from attnlab.mha.figures.reach import _span_of_known_rows
+from attnlab.mha.layer import rows_of
 
 CHEAP = {
-    "mha.growth": {"d": [3, 4], "n_heads": [1, 2], "seeds": 2},
+    "mha.growth": {"d": [4, 5], "n_heads": 1, "seeds": 1},
     "mha.rounding": {"q": 4, "n": 100, "seeds": 1},
     "mha.queries": {"d": [4, 6], "seeds": 2},
     "mha.coverage": {"repeats": 5, "seeds": 2},
     "mha.patterns": {"d": 4, "k": 3, "n_heads": 2, "n": 300, "seeds": 1},
     "mha.noise": {"d": 4, "n": [100, 300], "seeds": 2},
+    "mha.reach": {"d": 5, "k": 2, "n_heads": 2, "n": 2000, "seeds": 1},
     "mha.hull": {"n": [2000, 4000], "seeds": 2},
 }
 
@@ -31,6 +35,12 @@ def test_a_figure_is_complete(figure):
     for claim in figure.claims:
         if set(claim.expect.values()) - {"holds"}:
             assert claim.note
+
+
+def test_known_rows_show_the_hull_of_two_heads():
+    task = mha.Task(d=6, k=2, n_heads=2, rho=2.0)
+    # on all 4096 rows of this cube a body from the truly agreeing rows is limited by how well they agree alone
+    assert _span_of_known_rows(rows_of(*task.sample(20_000)), task.Theta) < 0.2
 
 
 def test_a_cell_depends_on_its_seed_only():

@@ -99,7 +99,7 @@ GROWTH = Figure(
     run=run,
     draw=draw,
     shape=("n_heads", "d"),
-    minutes={"quick": 0.6, "paper": 20.0},
+    minutes={"quick": 0.6, "paper": 15.0},
     claims=(
         Claim(
             id="mha.polynomial",

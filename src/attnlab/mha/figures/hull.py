@@ -63,7 +63,7 @@ def draw(records: Records) -> Canvas:
         ax.set(yscale="log", xlabel="examples n", title=f"m = {m} heads, ρ = {rho:g}")
         ax.set(ylabel="length of the body's axes, 1/√curvature")
         log_values(ax, ns)
-        ax.legend()
+        ax.legend(loc="center right")
     ax = axes[0, -1]
     for i, (m, rho) in enumerate(settings):
         for name, marker, text in (("span_error", "o", "span (sine)"), ("sum_error", "s", "sum of W")):
@@ -108,7 +108,7 @@ HULL = Figure(
     draw=draw,
     shared=("n",),
     shape=("n",),
-    minutes={"quick": 0.4, "paper": 8.0},
+    minutes={"quick": 0.8, "paper": 15.0},
     version=2,
     claims=(
         Claim(

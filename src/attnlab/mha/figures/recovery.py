@@ -168,7 +168,7 @@ RECOVERY = Figure(
     draw=draw,
     shared=("learner", "n", "starts", "iterations"),
     shape=("learner", "n", "starts", "iterations"),
-    minutes={"quick": 0.6, "paper": 90.0},
+    minutes={"quick": 2.0, "paper": 150.0},
     claims=(
         Claim(
             id="mha.exact",
