@@ -18,7 +18,7 @@ def returns(params, seed):
     start = np.r_[0.95, 0.95, 0.02 * np.random.default_rng(seed).standard_normal(3)]
     law = {"d": params["d"], "L": 10, "lam": params["lam"]}
     step = 0.3 * slr.theory.step_size_limit(**law)
-    path = slr.theory.gradient_descent(start, **law, step=step, n_steps=20_000, log_every=10_000, check_step=False)
+    path = slr.theory.gradient_descent(start, **law, step=step, n_steps=6_000, log_every=3_000, check_step=False)
     early, late = np.linalg.norm(path[1:, 0, 2:], axis=-1)
     return {"growth": late / max(early, 1e-12)}
 
@@ -41,9 +41,9 @@ stability = lab.phase_diagram(
     cell=returns,
     success=("growth", lab.at_most(1.0)),
     lines={"instability": lambda d: slr.theory.instability_threshold(d=round(d), L=10).value},
-    start=(3, 3),
+    start=(2, 4),
     depth=2,
-    seeds=1,
+    seeds=3,
 )
 print(f"{len(recovery.points)} and {len(stability.points)} points")
 

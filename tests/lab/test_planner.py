@@ -73,6 +73,11 @@ def test_a_learner_that_does_not_get_there_says_how_far_it_got():
     assert "no such luck" in rows["own.Broken"][2]
 
 
+def test_a_learner_that_is_there_from_the_start_says_so():
+    found = lab.plan(Echo, 0.05, learners=[Shrinking(c=0.1)], seeds=2, n_min=64)
+    assert found.rows()[0][2] == "at most 64"
+
+
 def test_sizes_at_which_a_learner_fails_count_as_not_reached():
     (need,) = lab.plan(Echo, 0.5, learners=[Stubborn], seeds=2).needs
     # by its error 20 examples would do; below 100 it fails

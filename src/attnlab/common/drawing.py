@@ -51,3 +51,14 @@ def band(axes: Axes, x: ArrayLike, samples: np.ndarray, **options: Any) -> None:
     low, high = np.percentile(samples, [2.5, 97.5], axis=0)
     (drawn,) = axes.plot(x, samples.mean(axis=0), **options)
     axes.fill_between(np.asarray(x), low, high, color=drawn.get_color(), alpha=0.2, linewidth=0)
+
+
+def plain_log(axes: Axes) -> None:
+    """Numbers as people write them along a logarithmic x axis; 1, 2, 5 where it spans little."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,), numticks=20))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    if high < 200 * low:
+        axes.xaxis.set_minor_locator(NullLocator())

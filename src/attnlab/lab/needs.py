@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.common.drawing import COLORS, MARKERS, line, panels, points, style
+from attnlab.common.drawing import COLORS, MARKERS, line, panels, plain_log, points, style
 from attnlab.common.records import Estimate, Records
 from attnlab.lab.forecast import Forecast
 
@@ -69,7 +69,7 @@ class Plan:
     ----------
     task : its name, with the parameters that were given.
     error : the target, relative to the null predictor.
-    n_max, seeds : the largest size tried, and the replicates.
+    n_min, n_max, seeds : the smallest and the largest size tried, and the replicates.
     needs : one for each learner.
     floor : what the Bayes predictor would need, where that is known.
     records : every trial behind it.
@@ -77,6 +77,7 @@ class Plan:
 
     task: str
     error: float
+    n_min: int
     n_max: int
     seeds: int
     needs: tuple[Need, ...]
@@ -96,6 +97,8 @@ class Plan:
         if not need.reached:
             return f"not by n = {self.n_max}" + f" ({need.note})" * bool(need.note), cost, best
         value, low, high, _ = need.measured
+        if high <= self.n_min:
+            return f"at most {self.n_min}", cost, best
         limit = f"{high:.0f}" if math.isfinite(high) else f"> {self.n_max}"
         return f"{value:.0f} [{low:.0f}, {limit}]", cost, best
 
@@ -165,17 +168,6 @@ class Plan:
         plain_log(axes)
         axes.set_yticks(range(len(names)), names, fontsize=7)
         axes.set_ylim(len(names) - 0.5, -0.5)
-
-
-def plain_log(axes: Axes) -> None:
-    """Numbers as people write them along a logarithmic x axis."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,), numticks=20))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    if high < 200 * low:
-        axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _range(plan: Plan) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attnlab.common.claim import Threshold, at_most
-from attnlab.common.drawing import COLORS, line, panels
+from attnlab.common.drawing import COLORS, line, panels, plain_log
 from attnlab.common.figure import Params, Record
 from attnlab.common.records import CONFIDENCE, Estimate, Records, proportion
 from attnlab.common.seeds import generator
@@ -83,10 +83,20 @@ class PhaseDiagram:
         if self.boundary:
             x, y, low, high = np.array([(c.x, c.y.value, c.y.low, c.y.high) for c in self.boundary]).T
             bars = [y - low, high - y]
-            axes.errorbar(x, y, yerr=bars, fmt="o", color="black", ms=4, capsize=2, elinewidth=1, label="transition")
+            options = {
+                "color": "black",
+                "ms": 4,
+                "capsize": 2,
+                "elinewidth": 1,
+                "clip_on": False,
+                "label": "transition",
+            }
+            axes.errorbar(x, y, yerr=bars, fmt="o", **options)
         axes.set(xlabel=self.x.label or self.x.name, ylabel=self.y.label or self.y.name)
         axes.set(xscale="log" if self.x.log else "linear", yscale="log" if self.y.log else "linear")
         axes.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high), title=f"success: {self.success}")
+        if self.x.log:
+            plain_log(axes)
         axes.legend(loc="best", fontsize=8, framealpha=0.9)
         return canvas
 

@@ -92,7 +92,7 @@ def plan(
         for label in cells
     ]
     least = next(iter(oracles.values())).least(target, n_min, n_max, null)
-    return Plan(chosen.label(), target, n_max, seeds, tuple(needs), least, records)
+    return Plan(chosen.label(), target, n_min, n_max, seeds, tuple(needs), least, records)
 
 
 def _choices(task: Item, learners: Sequence[Item]) -> tuple[Choice, list[Choice]]:
@@ -113,8 +113,12 @@ def _simulate(
     while True:
         asked = {}
         for label in cells:
-            errors = _mean_errors(found[label], sizes[label]) if label in found else {}
-            if (n := next_size(errors, target, n_min, n_max, resolution)) is not None:
+            errors = _errors(found[label], sizes[label]) if label in found else np.empty((1, 0))
+            n = next_size(
+                dict(zip(sorted(sizes[label]), errors.mean(axis=0), strict=True)), target, n_min, n_max, resolution
+            )
+            n = _beyond(sorted(sizes[label]), errors, target, n_max) if n is None else n
+            if n is not None:
                 asked[label] = n
         if not asked:
             return found
@@ -125,15 +129,17 @@ def _simulate(
         found |= {label: run([{**cells[label], "n_train": n} for n in sizes[label]]) for label in asked}
 
 
-def _mean_errors(result: Result, sizes: Sequence[int]) -> dict[int, float]:
-    """Mean over seeds at each size; a size at which a cell failed counts as not reached."""
-    return dict(zip(sorted(sizes), _errors(result, sizes).mean(axis=0), strict=True))
+def _beyond(sizes: Sequence[int], errors: np.ndarray, target: float, n_max: int) -> int | None:
+    """One doubling more where the mean is at the target but the interval over seeds has no upper end yet."""
+    found = bootstrap(sizes, errors, target)
+    open_end = math.isfinite(found.value) and math.isinf(found.high)
+    return min(2 * sizes[-1], n_max) if open_end and sizes[-1] < n_max else None
 
 
 def _errors(result: Result, sizes: Sequence[int]) -> np.ndarray:
-    """(seeds, sizes), infinite where a cell failed."""
+    """(seeds, sizes); a cell that failed has not reached any target."""
     found = {(row["seed"], row["n_train"]): row["relative_error"] for row in result.records}
-    seeds = len(result.figure.scales["quick"]) and result.figure.scales["quick"][0].seeds
+    seeds = result.figure.scales["quick"][0].seeds
     return np.array([[found.get((seed, n), math.inf) for n in sorted(sizes)] for seed in range(seeds)])
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from attnlab.common.drawing import COLORS, MARKERS, line, panels, points
+from attnlab.common.drawing import COLORS, MARKERS, line, panels, plain_log, points
 from attnlab.common.figure import Figure, Grid
 from attnlab.common.records import Records
 from attnlab.common.seeds import canonical
@@ -116,7 +116,8 @@ def sweep_figure(request: SweepRequest) -> Figure:
         shows=f"Test error relative to the null predictor over {', '.join(sorted(axes)) or 'one setting'}.",
         scales={"quick": grids},
         run=trial,
-        draw=functools.partial(draw, axes=sorted(axes)),
+        # as a wrapper it leads the report to the source that draws
+        draw=functools.update_wrapper(functools.partial(draw, axes=sorted(axes)), draw),
         # learners are compared on the same data
         shared=sorted({name for grid in grids for name in grid.params if name.split(".")[0] == "learner"}),
         shape=["learner", "n_train"],
@@ -161,6 +162,7 @@ def draw(records: Records, axes: Sequence[str]) -> Any:
     plot.set(xlabel=x, ylabel="test error / null error", yscale="log")
     if min(records.values(x)) > 0 and max(records.values(x)) > 8 * min(records.values(x)):
         plot.set_xscale("log")
+        plain_log(plot)
     plot.legend(title="points: simulation, lines: theory", fontsize=8, title_fontsize=8)
     return canvas
 
