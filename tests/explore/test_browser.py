@@ -264,6 +264,17 @@ def test_no_text_is_clipped_or_overlaps(browser, page, tmp_path, fragment, width
         resize(browser, LAPTOP)
 
 
+def test_on_a_phone_the_controls_stay_in_sight(browser, page):
+    resize(browser, PHONE)
+    try:
+        show(browser, page, "#aim")
+        browser.execute_script("scrollTo(0, document.body.scrollHeight / 2)")
+        top = browser.execute_script("return document.querySelector('#aim .controls').getBoundingClientRect().top")
+        assert top == 0
+    finally:
+        resize(browser, LAPTOP)
+
+
 def test_without_a_store_each_view_says_what_to_run(browser, empty_page):
     for view in VIEWS:
         show(browser, empty_page, f"#{view}")

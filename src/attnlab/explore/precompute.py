@@ -1,6 +1,6 @@
 """Write ``precomputed.json``: the parts of the explorer's theory that take longer than building the page should.
 
-``python -m attnlab.explore.precompute`` takes a few minutes on two cores. The tests compute a sample of it again.
+``python -m attnlab.explore.precompute`` takes about a minute on one core. The tests compute a sample of it again.
 """
 
 from __future__ import annotations

@@ -214,7 +214,9 @@ attnlab.plot = ((axes) => {
   function draw(holder, spec) {
     if (spec.paint) { spec.paint(holder); return; }
     const focused = holder.contains(document.activeElement) && document.activeElement.classList.contains("handle");
-    const total = Math.max(280, holder.clientWidth), svg = node("svg", { role: "img", "font-family": FONT });
+    const total = Math.max(280, holder.clientWidth), svg = node("svg", { "font-family": FONT });
+    // what is inside an image cannot be focused: a chart with a movable point is a group
+    svg.setAttribute("role", spec.handle ? "group" : "img");
     svg.setAttribute("aria-label", `${spec.title}. Horizontal: ${spec.x.label}. Vertical: ${spec.y.label}.`);
     const indent = total < 420 ? 8 : 46, top = legend(svg, spec, total - indent - 8, indent);
     const marks = axes.scale(spec.y, [1, 0], 5).ticks.map((tick) => width(label(spec.y, tick), 12.5));

@@ -1,0 +1,27 @@
+"""Figures draw what they were asked for, not only the settings they ship with."""
+
+from attnlab.aim.figures import hardmax, softmax
+from attnlab.common.records import Records
+
+
+def records(**setting):
+    rows = [{"d": 60, "alpha": alpha, "mse": 0.3, "se": 0.3, "seed": 0, **setting} for alpha in (0.02, 0.05)]
+    return Records.of(rows)
+
+
+def legend(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_softmax_draws_another_width_and_another_number_of_tokens():
+    (axes,) = softmax.draw(records(rho=0.8, tokens=3)).axes
+    assert r"$\rho = 0.8$" in legend(axes)
+    assert "$T = 3$" in axes.get_title(loc="left")
+    # the line of the centred prior ends where measurements equal parameters, 1/(T^2 + T - 2)
+    assert 0.1 < axes.get_xlim()[1] < 0.12
+
+
+def test_hardmax_draws_another_width_beside_the_published_curve():
+    correct, published = hardmax.draw(records(rho=0.8, tokens=2)).axes
+    assert r"$\rho = 0.8$" in legend(correct)
+    assert len(published.lines) == len(correct.lines)
