@@ -17,7 +17,13 @@ from attnlab.lab.formula import formulas
 
 ALL = {name: formula for name, formula in formulas().items() if not formula.beyond}
 # long iterations or compiled programs: seconds each
-SLOW = {"slr.erm_state_evolution", "aim.deep_state_evolution", "aim.deep_strength", "slr.gradient_descent"}
+SLOW = {
+    "aim.deep_state_evolution",
+    "aim.deep_strength",
+    "slr.erm_state_evolution",
+    "slr.gradient_descent",
+    "slr.hard_phase",
+}
 
 
 def attnlab(*words):

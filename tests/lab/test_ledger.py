@@ -3,7 +3,9 @@
 import dataclasses
 import json
 import math
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from toy_figures import CLAIM, FIGURE
@@ -104,3 +106,13 @@ def test_the_values_in_the_documentation_are_of_the_claims_as_they_stand(scale, 
     stale = sorted(id for id in found if found[id] != known.get(id))
     renew = f"attnlab report --scale {scale} --store STORE --ledger docs/data/claims_{scale}.json"
     assert not stale, f"these claims have changed since they were measured; renew with: {renew}"
+
+
+@pytest.mark.parametrize(("page", "holds"), [("claims", "`slr.manifold`"), ("exact", "<attnlab.aim.theory.mmse>")])
+def test_the_documentation_is_filled_when_it_is_built(page, holds):
+    fill = runpy.run_path(str(DOCS / "conf.py"))["fill"]
+    text = [(DOCS / f"{page}.md").read_text()]
+    assert holds not in text[0]
+    fill(SimpleNamespace(srcdir=DOCS), page, text)
+    assert holds in text[0]
+    assert "<!--" not in text[0]

@@ -169,19 +169,23 @@ def test_the_ends_of_the_axes_are_computed_first():
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        ({"alpha": "0.05:0.2:0.05", "rho": "0.5"}, "curve"),
-        ({"alpha": "0.05:0.2:0.05", "rho": "0.5,1"}, "family"),
-        ({"alpha": "0.05:0.2:0.05", "rho": "0.5", "channel": "softmax,linear"}, "family"),
-        ({"alpha": "0.05:0.2:n8", "rho": "0.2:2:x8"}, "map"),
+        ({"kappa": "0:1:0.1", "nu": "1"}, "curve"),
+        ({"kappa": "0:1:0.1", "nu": "0,1"}, "family"),
+        ({"kappa": "0:1:0.1", "nu": "0:1:n8"}, "map"),
     ],
 )
 def test_one_varied_parameter_is_a_curve_and_two_a_family_or_a_map(given, kind):
-    canvas = curves(of("aim.mmse", **given))
+    canvas = curves(of("slr.manifold_risk", d="16", L="3", lam="0.1", **given))
     axes = canvas.axes[0]
-    assert axes.get_xlabel() == "$\\alpha$"
-    assert "asymptotic" in axes.get_title()
+    assert axes.get_xlabel() == "$\\kappa$"
+    assert "slr.manifold_risk (exact)" in axes.get_title()
     assert len(axes.lines) == {"curve": 1, "family": 2, "map": 0}[kind]
-    assert (canvas.axes[1] if kind == "map" else axes).get_ylabel() == "mmse"
+    assert (canvas.axes[1] if kind == "map" else axes).get_ylabel() == "manifold_risk"
+
+
+def test_names_make_a_family_too():
+    axes = curves(of("aim.recovery_threshold", rho="0.1:2:n5", channel="softmax,linear")).axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["channel = softmax", "channel = linear"]
 
 
 def test_equal_ratios_make_a_logarithmic_axis_and_wide_errors_too():

@@ -171,30 +171,28 @@ def markdown(figures: Iterable[Figure], values: Mapping[str, Mapping[str, Any]])
     """
     claims = [(claim, (claim, figure)) for figure in figures for claim in figure.claims]
     found = {scale: {entry["id"]: entry for entry in data["claims"]} for scale, data in values.items()}
-    lines = [f"{len(claims)} claims. On record at {scale} scale: {_tally(claims, scale)}.  " for scale in SCALES]
-    lines += [
-        f"Values at {s} scale: `{d['command']}`, attnlab {d['attnlab']}, {d['written']}." for s, d in values.items()
-    ]
+    told = [f"{tally(recorded(claim, scale) for claim, _ in claims)} at {scale} scale" for scale in SCALES]
+    lines = [f"On record of {len(claims)} claims: {'; '.join(told)}.", ""]
+    for status in ("fails", "undecided"):
+        ids = [claim.id for claim, _ in claims if status in {recorded(claim, scale) for scale in SCALES}]
+        lines += [f"- **{status}**: " + ", ".join(f'<a href="#{id}"><code>{id}</code></a>' for id in ids)] * bool(ids)
+    for scale, data in values.items():
+        lines += ["", f"Values at {scale} scale: `{data['command']}`, attnlab {data['attnlab']}, {data['written']}."]
     for title, group in by_paper(claims).items():
-        lines += [
-            "",
-            f"## {title}",
-            "",
-            "| claim | sentence | value [95 %] | " + " | ".join(SCALES) + " |",
-            "|---|---|---|---|---|",
-        ]
+        lines += ["", f"## {title}", "", f"| claim | value [95 %] | {' | '.join(SCALES)} |", "|---|---|---|---|"]
         lines += [_row(claim, figure, found) for claim, figure in group]
     return "\n".join(lines) + "\n"
 
 
 def _row(claim: Claim, figure: Figure, found: Mapping[str, Mapping[str, Any]]) -> str:
-    reason = f"{claim.source}. Holds if {claim.holds}: {claim.because}. Figure `{figure.name}`."
-    note = f" *{claim.note}*" if claim.note else ""
+    reason = _cell(f"{claim.source}. Holds if {claim.holds}: {claim.because}.") + f" Figure `{figure.name}`."
+    note = f" *{_cell(claim.note)}*" if claim.note else ""
     now = {scale: entry for scale in found if (entry := found[scale].get(claim.id)) and _same(claim, entry)}
     values = "<br>".join(_measured(entry, scale) for scale, entry in now.items())
     verdicts = " | ".join(_verdict(recorded(claim, scale), now.get(scale)) for scale in SCALES)
-    sentence = f"{_cell(claim.says)}<br><small>{_cell(reason)}{_cell(note)}</small>"
-    return f'| <span id="{claim.id}"></span>`{claim.id}` | {sentence} | {values or "not yet measured"} | {verdicts} |'
+    name = f'<span id="{claim.id}"></span>`{claim.id}`'
+    says = f"{name}<br>{_cell(claim.says)}<br><small>{reason}{note}</small>"
+    return f"| {says} | {values or 'not yet measured'} | {verdicts} |"
 
 
 def _same(claim: Claim, entry: Mapping[str, Any]) -> bool:
@@ -218,13 +216,9 @@ def _verdict(record: str, entry: Mapping[str, Any] | None) -> str:
     return shown + (f"<br>measured: **{entry['status']}**" if entry and entry["status"] != record else "")
 
 
-def _tally(claims: Iterable[tuple[Claim, Any]], scale: str) -> str:
-    return tally(recorded(claim, scale) for claim, _ in claims)
-
-
 def _cell(text: str) -> str:
     """Text inside a Markdown table: bars and markup characters stand for themselves."""
-    return re.sub(r"([|<>_$*])", r"\\\1", text) if not text.startswith(" *") else " *" + _cell(text[2:-1]) + "*"
+    return re.sub(r"([|<>_$*])", r"\\\1", text)
 
 
 def _finite(x: float) -> float | None:
