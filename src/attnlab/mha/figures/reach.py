@@ -51,7 +51,7 @@ def draw(records: Records) -> Canvas:
     """Span error against examples for every setting; and the predicted share of agreeing rows."""
     from attnlab.common.drawing import COLORS, MARKERS, panels, points
 
-    canvas, axes = panels(1, 2, width=5.0, height=3.8)
+    canvas, axes = panels(1, 2, width=5.0, height=5.2)
     settings = sorted({(r["n_heads"], r["k"], r["d"], r["rho"]) for r in records})
     for i, (m, k, d, rho) in enumerate(settings):
         look = {"color": COLORS[i % len(COLORS)], "fmt": MARKERS[i % len(MARKERS)] + ":"}
@@ -127,7 +127,7 @@ REACH = Figure(
     draw=draw,
     shared=("n",),
     shape=("k", "d", "n"),
-    minutes={"quick": 1.5, "paper": 75.0},
+    minutes={"quick": 2.0, "paper": 90.0},
     version=2,
     claims=(
         _claim(2, 3, 8, 2.0, 0.25),
