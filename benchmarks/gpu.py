@@ -23,7 +23,7 @@ from benchmarks.rows import Row
 from benchmarks.session import choose, run_part
 
 # The part of the remaining time that each may take, relative to those after it.
-WEIGHTS = {"device": 1.0, "slr": 0.3, "rfa": 4.0, "aim": 6.0, "mha": 2.0}
+WEIGHTS = {"device": 1.5, "slr": 0.3, "rfa": 4.0, "aim": 6.0, "mha": 2.0}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
