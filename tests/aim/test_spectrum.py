@@ -64,6 +64,20 @@ def test_rie_reaches_the_denoising_error(noise, rho, seed):
     assert error == pytest.approx(spectrum.denoising_mmse(noise, rho), rel=0.015)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("noise", "rho"), [(0.6, 0.5), (0.2, 2.0), (1.0, 1.0)])
+def test_rie_at_d_800_is_within_one_percent_of_the_denoising_error(noise, rho, seed):
+    d = 800
+    rng = np.random.default_rng(seed)
+    W = rng.standard_normal((d, round(rho * d)))
+    S = W @ W.T / np.sqrt(W.size)
+    G = rng.standard_normal((d, d))
+    R = S + np.sqrt(noise) * (G + G.T) / np.sqrt(2 * d)
+    error = ((spectrum.rie(R, noise, rho) - S) ** 2).sum() / d
+    # the loss of a d = 800 matrix fluctuates by 2/d = 0.25 % relative
+    assert error == pytest.approx(spectrum.denoising_mmse(noise, rho), rel=0.01)
+
+
 def test_clipping_moves_outliers_to_the_edge():
     top = spectrum.edges(0.6, 0.5)[-1]
     far = spectrum.rie(np.array([top, top + 5.0]), 0.6, 0.5, clip="edges")

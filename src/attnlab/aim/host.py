@@ -19,8 +19,8 @@ from attnlab.aim.frame import Frame
 from attnlab.aim.indices import n_pairs, tokens_of
 from attnlab.aim.stream import TokenStream
 
-CHUNK_BYTES = 2**22  # tokens of one chunk
-TILE_BYTES = 2**18  # probes of one product: what it makes is used again before it leaves the cache
+CHUNK_BYTES = 2**24  # tokens of one chunk
+TILE_ROWS = 512  # of one product at least: what it makes is used again while it is in the cache
 
 
 class HostMessages:
@@ -37,8 +37,9 @@ class HostMessages:
         self.g = np.zeros_like(self.omega)
         self.stays = self.n * tokens * self.d * self.dtype.itemsize <= memory_budget
         self.resident: dict[int, np.ndarray] = {}
-        tile = max(64, TILE_BYTES // (self.d * self.dtype.itemsize))
-        self.tile = min(tile, self.rows, self.n)
+        # 4 d rows: beside their product the sum of d x d numbers costs little
+        count = -(-min(self.rows, self.n) // max(TILE_ROWS, 4 * self.d))
+        self.tile = -(-min(self.rows, self.n) // count)
         self.made, self.term = np.empty((2, self.tile, self.d), self.dtype)
 
     def _equal_chunks(self) -> int:

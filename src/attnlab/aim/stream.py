@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import jax
     from jax.sharding import Mesh, NamedSharding
 
-CHUNK_BYTES = 2**28  # tokens of one chunk: long enough to fill a GPU, short enough that temporaries stay small
+CHUNK_BYTES = 2**30  # tokens of one chunk: many rows for each d x d sum, few enough that temporaries stay small
 CPU_CHUNK_BYTES = 2**25
 
 

@@ -68,10 +68,41 @@ def test_nishimori_identities_hold_as_d_grows(alpha):
                 [trace["mse"][-1] - trace["predicted_mse"][-1], trace["overlap"][-1] - trace["self_overlap"][-1]]
             )
         gaps[d] = np.array(rows)
-    # the identities hold up to 1/d: extrapolate linearly, and compare with the standard error of that
+    # AMP's own prediction carries the finite-size factor 1 + 1/d and needs no extrapolation
+    for rows in gaps.values():
+        assert abs(rows[:, 0].mean()) < 4 * rows[:, 0].std(ddof=1) / np.sqrt(32)
+    # the overlaps differ by 0.5/d: extrapolate linearly, and compare with the standard error of that
     limit = 2 * gaps[100].mean(axis=0) - gaps[50].mean(axis=0)
     error = np.sqrt((4 * gaps[100].var(axis=0, ddof=1) + gaps[50].var(axis=0, ddof=1)) / 32)
     assert (np.abs(limit) < 4 * error).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("channel", "alpha", "tokens", "share"),
+    [
+        *(("softmax", a, 2, 0.06) for a in (0.05, 0.1, 0.15)),
+        *(("softmax", a, 3, 0.06) for a in (0.02, 0.04, 0.06)),
+        *(("hardmax", a, 2, 0.06) for a in (0.1, 0.2, 0.5)),
+        ("hardmax", 1.0, 2, 0.10),
+    ],
+)
+def test_amp_at_d_100_lies_on_the_bayes_error(channel, alpha, tokens, share):
+    found = errors(100, alpha, 12, channel, tokens)
+    expected = aim.theory.mmse(alpha, 0.5, tokens, channel)
+    sem = found.std(ddof=1) / np.sqrt(len(found))
+    # two standard errors, or the finite-size excess at d = 100
+    assert abs(found.mean() - expected) < max(2 * sem, share * expected)
+    # no estimator is better than Bayes
+    assert found.mean() > expected - 3 * sem
+    if channel == "hardmax" and alpha >= 0.2:
+        assert found.mean() < aim.theory.mmse(alpha, 0.5, channel="hardmax_legacy")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("alpha", "tokens"), [(0.2125, 2), (0.24, 2), (0.085, 3)])
+def test_recovery_at_d_100_is_exact(alpha, tokens):
+    assert errors(100, alpha, 3, tokens=tokens).max() < 1e-3
 
 
 def test_gaussian_sensing_needs_neither_damping_nor_clipping(seed):

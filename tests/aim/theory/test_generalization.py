@@ -15,6 +15,13 @@ def test_two_softmax_tokens_have_their_reference_values(error, bayes, plug_in):
     assert theory.generalization_error(error, 0.5, predictor="plug-in") == pytest.approx(plug_in, abs=2e-5)
 
 
+@pytest.mark.parametrize(("error", "bayes", "plug_in"), [(1, 0.641668, 0.865750), (0.12813, 0.154416, 0.180756)])
+def test_sharp_softmax_has_its_reference_values(error, bayes, plug_in):
+    # trapezoid with 2001 x 6001 nodes; 80 x 80 Gauss-Hermite nodes do not resolve beta = 5 (0.8669 and 0.1881)
+    assert theory.generalization_error(error, 0.5, beta=5.0) == pytest.approx(bayes, abs=1e-6)
+    assert theory.generalization_error(error, 0.5, beta=5.0, predictor="plug-in") == pytest.approx(plug_in, abs=1e-6)
+
+
 def test_three_tokens_have_their_reference_values():
     assert theory.generalization_error(0.3922, 0.5, 3) == pytest.approx(0.201, abs=2e-3)
     assert theory.generalization_error(0.3922, 0.5, 3, predictor="plug-in") == pytest.approx(0.207, abs=2e-3)

@@ -115,6 +115,7 @@ DEEP = Figure(
     draw=draw,
     shared=("what",),
     shape=("what", "samples", "alpha"),
+    version=2,
     minutes={"quick": 0.9, "paper": 240},
     claims=(
         Claim(

@@ -94,6 +94,7 @@ HARDMAX = Figure(
     run=run,
     draw=draw,
     shape=("d", "alpha"),
+    version=2,
     minutes={"quick": 0.6, "paper": 20},
     claims=(
         Claim(

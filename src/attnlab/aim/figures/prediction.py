@@ -111,6 +111,7 @@ GENERALIZATION = Figure(
     run=run,
     draw=draw,
     shape=("d", "alpha", "channel"),
+    version=2,
     minutes={"quick": 0.5, "paper": 15},
     claims=(
         Claim(
@@ -195,6 +196,7 @@ BETA = Figure(
     draw=draw_beta,
     shared=("beta",),
     shape=("d",),
+    version=2,
     minutes={"quick": 0.2, "paper": 4},
     claims=(
         Claim(

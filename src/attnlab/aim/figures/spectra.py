@@ -73,6 +73,7 @@ SPECTRA = Figure(
     run=run,
     draw=draw,
     shape=("d", "alpha"),
+    version=2,
     minutes={"quick": 0.5, "paper": 15},
     claims=(
         Claim(

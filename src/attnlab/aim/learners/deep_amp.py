@@ -36,6 +36,7 @@ from attnlab.common.tokens import check_targets, check_tokens
 from attnlab.common.validation import finite_array, integer, nonnegative, positive, real
 
 LAYERS, TOKENS = 2, 2
+CHUNK = 2**14  # sequences at a time: the integral of one holds 289 nodes with some 30 numbers each, 1 GB in all
 FRAME = Frame(TOKENS, differences=True)  # both layers see their indices up to one constant
 
 
@@ -87,19 +88,31 @@ class DeepAMP(BaseEstimator):
             raise ValueError(f"DeepAMP is for 2 tokens, got X of shape {X.shape}")
         if (np.asarray(y) <= 0).any():
             raise ValueError("y holds zeros: softmax outputs underflowed and their logits cannot be read off")
-        data = FRAME.view(jnp.asarray(X, jnp.float32)), jnp.asarray(logit_differences(y, positive("beta", self.beta)))
+        w = logit_differences(y, positive("beta", self.beta))
+        parts = [slice(start, start + CHUNK) for start in range(0, n, CHUNK)]
         S = self._first_estimates(d)
         error = V = np.full(LAYERS, positive("start_error", self.start_error))
-        omega = g = jnp.zeros((LAYERS, n, 3))
+        omega, g = np.zeros((2, LAYERS, n, 3))
         self.trace_: dict[str, list[list[float]]] = {"change": [], "predicted_mse": []}
         self.converged_, share = False, 0.0
         for _ in range(integer("max_iter", self.max_iter, low=1)):
             V = (1 - share) * error + share * V
-            omega, g, totals, strength = _sweep(*data, jnp.asarray(S), omega, g, error, V, share, self.skip, self.beta)
-            q_hat = 2 * n / d**2 * np.asarray(strength)
+            totals, squares = np.zeros((LAYERS, d, d)), np.zeros(LAYERS)
+            for part in parts:
+                data = (
+                    FRAME.view(jnp.asarray(X[part], jnp.float32)),
+                    w[part],
+                    jnp.asarray(S),
+                    omega[:, part],
+                    g[:, part],
+                )
+                found = _sweep(*data, error, V, share, self.skip, self.beta)
+                omega[:, part], g[:, part] = np.asarray(found[0]), np.asarray(found[1])
+                totals, squares = totals + np.asarray(found[2]), squares + np.asarray(found[3])
+            q_hat = 2 * squares / d**2
             if not (np.isfinite(q_hat).all() and (q_hat > 0).all()):
                 break
-            R = S + 2 / (q_hat[:, None, None] * d) * np.asarray(totals)
+            R = S + 2 / (q_hat[:, None, None] * d) * totals
             new = np.stack([np.asarray(denoise(r, 1 / q, rho, clip=True)) for r, q in zip(R, q_hat, strict=True)])
             error = finite_size(d) * np.array([float(denoising_mmse(1 / q, rho)) for q in q_hat])
             change, S = ((new - S) ** 2).sum(axis=(1, 2)) / d, new
@@ -151,10 +164,10 @@ def _sweep(
     skip: float,
     beta: float,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """New messages of both layers, A^T g_l, and the means of |g_l|^2."""
+    """New messages of both layers, A^T g_l, and the sums of |g_l|^2, for one chunk of sequences."""
     fresh = jnp.stack([forward(X, S[layer], FRAME) - error[layer] * g[layer] for layer in range(LAYERS)])
     omega = (1 - share) * fresh + share * omega
     out = output_functions(w, omega[0], omega[1], V[0], V[1], skip, beta)
     g = jnp.stack([out.g1, out.g2])
     totals = jnp.stack([adjoint(X, g[layer], FRAME) for layer in range(LAYERS)])
-    return omega, g, totals, (g**2).sum(axis=2).mean(axis=1)
+    return omega, g, totals, (g**2).sum(axis=(1, 2))

@@ -99,14 +99,14 @@ class GradientDescent(IndexedPredictor):
         trained, curves = [], []
         for group in np.array_split(W, -(-n_inits // self._group(len(data[0])))):
             final, curve = _train(
-                jnp.asarray(group),
+                jnp.asarray(group.swapaxes(0, 1)),
                 *map(jnp.asarray, data),
                 jnp.float32(positive("learning_rate", self.learning_rate)),
                 steps=integer("steps", self.steps, low=1),
                 beta=float(self.beta) if isinstance(self.law, Softmax) else None,
                 precision=self.precision,
             )
-            trained.append(np.asarray(final))
+            trained.append(np.asarray(final).swapaxes(0, 1))
             curves.append(np.asarray(curve) * d / n)
         self._finish(np.concatenate(trained), np.concatenate(curves, axis=1))
         return self
@@ -150,17 +150,50 @@ def _padded(X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.pad(np.asarray(X, np.float32), pad), np.pad(np.asarray(y, np.float32), pad), weight
 
 
-def student_outputs(W: jax.Array, X: jax.Array, beta: float | None, precision: str) -> jax.Array:
-    """Outputs of all initialisations, (inits, n, T, T); ``beta`` None is the linear channel."""
-    d, r = W.shape[1:]
-    tokens = X.shape[1]
-    P = jnp.einsum("ntd,idr->intr", X, W, precision=PRECISIONS[precision]) / np.sqrt(d)
+def project(W: jax.Array, X: jax.Array, precision: str) -> jax.Array:
+    """P of all initialisations side by side, (n, T, inits, r): one product of the tokens with W of shape (d, inits,
+    r).
+    """
+    n, tokens, d = X.shape
+    flat = jnp.matmul(X.reshape(n * tokens, d), W.reshape(d, -1), precision=PRECISIONS[precision])
+    P: jax.Array = (flat / np.sqrt(d)).reshape(n, tokens, *W.shape[1:])
+    return P
+
+
+def student_outputs(P: jax.Array, W: jax.Array, beta: float | None) -> jax.Array:
+    """Outputs of all initialisations, (n, inits, T, T); ``beta`` None is the linear channel."""
+    tokens, (d, _, r) = P.shape[1], W.shape
     first, second = pairs(tokens)
-    dots = [(P[:, :, a] * P[:, :, b]).sum(axis=-1) for a, b in zip(first, second, strict=True)]
+    dots = [(P[:, a] * P[:, b]).sum(axis=-1) for a, b in zip(first, second, strict=True)]
     gram = jnp.stack(dots, axis=-1)[..., pair_of(tokens)]
-    norm = (W**2).sum(axis=(1, 2))[:, None, None, None] / (np.sqrt(r) * d)
-    h = gram / np.sqrt(r) - norm * jnp.eye(tokens)
+    norm = (W**2).sum(axis=(0, 2))[:, None, None] / d
+    h = (gram - norm * jnp.eye(tokens)) / np.sqrt(r)
     return h if beta is None else jax.nn.softmax(beta * h, axis=-1)
+
+
+def losses_and_slope(
+    W: jax.Array, X: jax.Array, y: jax.Array, weight: jax.Array, beta: float | None, precision: str
+) -> tuple[jax.Array, jax.Array]:
+    r"""Loss of every initialisation, and the gradient of their sum in W (d, inits, r): two products in all.
+
+    With H = dL/dh,  dL/dP_a = \sum_b (H_ab + H_ba) P_b / sqrt(r)  and
+    dL/dW = X^T dL/dP / sqrt(d) - 2 W \sum_n Tr H / (sqrt(r) d).
+    """
+    n, tokens, d = X.shape
+    r = W.shape[2]
+    P = project(W, X, precision)
+    outputs = student_outputs(P, W, beta)
+    gap = (outputs - y[:, None]) * weight[:, None, None, None]
+    losses = (gap**2).sum(axis=(0, 2, 3)) / d
+    H = 2 * gap / d
+    if beta is not None:
+        H = beta * outputs * (H - (outputs * H).sum(axis=-1, keepdims=True))
+    both = (H + H.swapaxes(-1, -2)) / np.sqrt(r)
+    rows = [sum(both[:, :, a, b, None] * P[:, b] for b in range(tokens)) for a in range(tokens)]
+    dP = jnp.stack(rows, axis=1).reshape(n * tokens, -1)
+    slope = jnp.matmul(X.reshape(n * tokens, d).T, dP, precision=PRECISIONS[precision]).reshape(W.shape) / np.sqrt(d)
+    trace = jnp.trace(H.sum(axis=0), axis1=-2, axis2=-1)
+    return losses, slope - 2 * trace[:, None] * W / (np.sqrt(r) * d)
 
 
 @functools.partial(jax.jit, static_argnames=("steps", "beta", "precision"), donate_argnames=("W",))
@@ -175,21 +208,14 @@ def _train(
     beta: float | None,
     precision: str,
 ) -> tuple[jax.Array, jax.Array]:
-    """Adam on every initialisation (the losses are a sum over them, so their gradients do not mix)."""
-    d = W.shape[1]
-
-    def losses(W: jax.Array) -> tuple[jax.Array, jax.Array]:
-        gap = ((student_outputs(W, X, beta, precision) - y) ** 2).sum(axis=(2, 3))
-        each = (gap * weight).sum(axis=1) / d
-        return each.sum(), each
-
+    """Adam on every initialisation, W of shape (d, inits, r)."""
     optimiser = optax.adam(rate)
 
     def step(carry: Any, _: None) -> tuple[Any, jax.Array]:
         W, state = carry
-        (_, each), slope = jax.value_and_grad(losses, has_aux=True)(W)
+        losses, slope = losses_and_slope(W, X, y, weight, beta, precision)
         update, state = optimiser.update(slope, state)
-        return (optax.apply_updates(W, update), state), each
+        return (optax.apply_updates(W, update), state), losses
 
     (W, _), curve = jax.lax.scan(step, (W, optimiser.init(W)), None, length=steps)
     return W, curve
