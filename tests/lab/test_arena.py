@@ -1,6 +1,8 @@
 """The arena: equal data, honest blanks, and users' own tasks and learners."""
 
+import csv
 import dataclasses
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -191,6 +193,7 @@ def test_the_report_holds_heat_map_curves_costs_and_the_table(tmp_path):
     assert len(lines) == 1 + len(standings.table)
     assert (tmp_path / "arena_scalar.csv").read_text().splitlines()[0] == "learner,slr.max"
     assert len(standings.curves().axes) == 2
+    assert standings.result.draw().axes
 
 
 def test_peak_memory_counts_what_a_cell_allocates(tmp_path):
@@ -215,6 +218,18 @@ def test_what_a_user_wrote_travels_by_value():
     built = pickle.loads(pickle.dumps(Own(Local)))(events()["slr.max"].stage("quick", 0), 10)
     assert type(built).__name__ == "Local"
     assert built.fit(np.ones((2, 1, 1)), np.arange(2.0)).mean_ == 0.5
+
+
+def test_the_page_quotes_numbers_of_its_run():
+    docs = Path(__file__).parents[2] / "docs"
+    measured = set()
+    for table in ("arena_quick", "arena_more"):
+        with open(docs / "data" / f"{table}.csv") as file:
+            rows = [row for row in csv.DictReader(file) if row["sem"]]
+        measured |= {f"{float(row['relative_error']):.3f} ±{float(row['sem']):.3f}" for row in rows}
+    quoted = set(re.findall(r"\d\.\d+ ±\d\.\d+", (docs / "arena.md").read_text()))
+    assert quoted
+    assert quoted <= measured
 
 
 OWN_FILE = """

@@ -80,7 +80,7 @@ def bare(fitted: Any) -> Any:
 
     Theory of slr's attention does not know the calibration of outputs; that of ridge regressions does not need to.
     """
-    inner = fitted.best_estimator_[-1].estimator_ if isinstance(fitted, GridSearchCV) else fitted
+    inner = fitted.best_estimator_[-1].estimator_ if type(fitted) is GridSearchCV else fitted
     if isinstance(inner, registry.learners()["slr.SoftmaxAttention"]):
         return None
     chosen = "ridge" in inner.get_params() and hasattr(inner, "ridge_")
@@ -107,23 +107,18 @@ def _brfa(stage: Stage, n: int) -> Any:
     return _with_query(stage, _attention(bias="identity"), "mean")
 
 
-def _self_attention(stage: Stage, **params: Any) -> Any:
+def _self_attention(stage: Stage, n: int, **params: Any) -> Any:
+    if n * stage.tokens > MOST_ROWS:
+        raise Declined(f"over {MOST_ROWS} rows")
     return make_pipeline(ScaleTokens(), _attention(self_attention=True, **params))
 
 
 def _rfa_layer(stage: Stage, n: int) -> Any:
-    _few_rows(stage, n)
-    return _self_attention(stage)
+    return _self_attention(stage, n)
 
 
 def _brfa_layer(stage: Stage, n: int) -> Any:
-    _few_rows(stage, n)
-    return _self_attention(stage, bias="identity")
-
-
-def _few_rows(stage: Stage, n: int) -> None:
-    if n * stage.tokens > MOST_ROWS:
-        raise Declined(f"over {MOST_ROWS} rows")
+    return _self_attention(stage, n, bias="identity")
 
 
 def _rfmlp(stage: Stage, n: int) -> Any:

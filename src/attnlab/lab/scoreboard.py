@@ -17,7 +17,7 @@ import numpy as np
 from attnlab.common.records import Estimate, Records, jackknife
 from attnlab.lab.page import report
 from attnlab.lab.runner import Result
-from attnlab.lab.scoreboard_drawing import costs, curves, field_text, heat_map, last, played
+from attnlab.lab.scoreboard_drawing import costs, curves, field_text, heat_map, last, played, size
 from attnlab.lab.store import StoredCell
 
 BAYES = "Bayes"
@@ -70,7 +70,7 @@ class Standings:
 
     def _field(self, task: str, learner: str) -> str:
         rows = [row for row in self.table if (row["task"], row["learner"]) == (task, learner)]
-        return field_text(last(rows), " ") if rows else ""
+        return field_text(last(rows), " ", size(self.table, task)) if rows else ""
 
     def draw(self) -> Any:
         """The heat map."""
@@ -120,7 +120,7 @@ class Standings:
         memory = self.memory or {}
         return [
             {key: row[key] for key in ("task", "learner", "n", "seconds")} | {"memory_mb": memory.get(row["learner"])}
-            for row in largest.values()
+            for row in sorted(largest.values(), key=lambda row: self.learners.index(row["learner"]))
         ]
 
 

@@ -52,7 +52,7 @@ def _fields(plot: Axes, table: Records, tasks: list[str], names: list[str], cmap
         for y, name in enumerate(names):
             found = [row for row in table if row["task"] == task and row["learner"] == name]
             if found:
-                _field(plot, x, y, last(found), cmap, _size(table, task))
+                _field(plot, x, y, last(found), cmap, size(table, task))
     references = [y for y, name in enumerate(names) if name == "Bayes"]
     for y in references:
         plot.axhline(y - 0.5, color="black", linewidth=1.2)
@@ -78,19 +78,25 @@ def _field(plot: Axes, x: int, y: int, row: Row, cmap: Any, n: int) -> None:
     if value is not None:
         color = cmap(1 + np.log10(np.clip(value, FLOOR, 1)) / -np.log10(FLOOR))
         ink = "black" if _luminance(color) > 0.45 else "white"
-    text = field_text(row, "\n") + (f"\nn = {row['n']}" if row["status"] != "declined" and row["n"] < n else "")
+    text = field_text(row, "\n", n)
     plot.add_patch(matplotlib.patches.Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, color=color, linewidth=0))
     plot.text(x, y, text, ha="center", va="center", fontsize=7.5, color=ink, linespacing=1.1)
 
 
-def field_text(row: Row, between: str) -> str:
-    """What stands in a field: error and standard error, or the reason why there is none."""
+def field_text(row: Row, between: str, n: int) -> str:
+    """What stands in a field: error, standard error and, where it is not the ``n`` of the others, its own; or why
+    there is none.
+    """
     if row["status"] == "failed":
         return "failed"
     if row["status"] == "declined":
         return str(row["reason"]).replace(" ", between, 1)
-    error = _number(row["relative_error"])
-    return error if row["sem"] is None or row["relative_error"] < NOTHING else f"{error}{between}±{_number(row['sem'])}"
+    parts = [_number(row["relative_error"])]
+    if row["sem"] is not None and row["relative_error"] >= NOTHING:
+        parts.append(f"±{_number(row['sem'])}")
+    if row["n"] < n:
+        parts.append(f"n = {row['n']}")
+    return between.join(parts)
 
 
 def _luminance(color: Any) -> float:
@@ -109,12 +115,13 @@ def _number(value: float) -> str:
     return text.replace("-", "−")
 
 
-def _size(table: Records, task: str) -> int:
+def size(table: Records, task: str) -> int:
+    """The most examples of a task that anybody took."""
     return max(row["n"] for row in table if row["task"] == task and row["status"] in ("done", "failed"))
 
 
 def _heading(table: Records, task: str) -> str:
-    return f"{task.replace('.', chr(10), 1)}\nn = {_size(table, task)}"
+    return f"{task.replace('.', chr(10), 1)}\nn = {size(table, task)}"
 
 
 def looks(names: Sequence[str], order: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -155,7 +162,8 @@ def _panel(plot: Axes, table: Records, task: str, looks: Mapping[str, tuple[str,
         if np.isfinite(theory).any():
             line(plot, n, np.maximum(theory, LOWEST), color=color, linewidth=1.1)
     sizes = sorted({row["n"] for row in table if row["task"] == task})
-    plot.set(xscale="log", yscale="log", title=task, xlabel="examples n", ylabel="error / null error")
+    plot.set(xscale="log", yscale="log", xlabel="examples n", ylabel="error / null error")
+    plot.set_title(task, loc="left")
     plot.set_xticks(sizes, [str(size) for size in sizes], minor=False)
     plot.set_xticks([], minor=True)
     plot.axhline(1, color=COLORS[7], linewidth=1)
@@ -165,7 +173,7 @@ def _panel(plot: Axes, table: Records, task: str, looks: Mapping[str, tuple[str,
 
 
 def _bayes_line(plot: Axes, rows: list[Row]) -> None:
-    """The Bayes error; where it is zero it has no place on the axis, and a line of text says so."""
+    """The Bayes error; where it is zero it has no place on the axis, and the title says so."""
     if not rows:
         return
     n, error = _column(rows, "n"), _column(rows, "relative_error")
@@ -173,7 +181,7 @@ def _bayes_line(plot: Axes, rows: list[Row]) -> None:
     line(plot, n[seen], error[seen], color="black", linestyle="--", label="Bayes", marker="_", markersize=7)
     if not seen.all():
         where = "" if not seen.any() else f" from n = {int(n[~seen].min())}"
-        plot.text(0.03, 0.04, f"Bayes error 0{where}", transform=plot.transAxes, fontsize=8)
+        plot.set_title(f"Bayes 0{where}", loc="right", fontsize=8)
 
 
 def costs(rows: Records) -> Canvas:
