@@ -173,6 +173,16 @@ def test_norm_bound_is_respected_and_losses_fit(data):
     assert np.mean((huber - outliers[clean]) ** 2) < np.mean((squared - outliers[clean]) ** 2) / 2
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber", "logistic"])
+def test_a_norm_bound_with_fewer_features_than_examples(loss, data):
+    X, y = data
+    y = np.sign(y - np.median(y)) if loss == "logistic" else y
+    for radius in (0.1, 100.0):
+        model = RandomFeatureAttention(3, loss=loss, norm_bound=radius, random_state=0).fit(X, y)
+        assert model.norm_ <= radius * (1 + 1e-3)
+        assert np.isfinite(model.predict(X)).all()
+
+
 def test_kernel_ridge_is_the_limit_of_many_heads(data):
     X, y = data
     limit = AttentionKernelRidge(ridge=1e-3).fit(X, y).predict(X)

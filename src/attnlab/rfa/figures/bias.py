@@ -96,7 +96,7 @@ ROTATION = Figure(
     run=run_rotation,
     draw=draw_rotation,
     shared=("bias",),
-    minutes={"quick": 0.2, "paper": 0.5},
+    minutes={"quick": 0.2, "paper": 0.6},
     claims=(
         Claim(
             "rfa.rotation-0",

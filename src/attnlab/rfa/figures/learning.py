@@ -64,7 +64,7 @@ KEYS = Figure(
     run=run_keys,
     draw=draw_keys,
     shared=("model",),
-    minutes={"quick": 0.5, "paper": 3.0},
+    minutes={"quick": 0.7, "paper": 2.0},
     claims=KEY_CLAIMS,
 )
 
@@ -78,6 +78,6 @@ CORRELATIONS = Figure(
     run=run_correlations,
     draw=draw_correlations,
     shared=("model",),
-    minutes={"quick": 0.5, "paper": 3.0},
+    minutes={"quick": 0.7, "paper": 2.0},
     claims=CORRELATION_CLAIMS,
 )

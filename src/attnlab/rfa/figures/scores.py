@@ -84,7 +84,7 @@ SCORE = Figure(
     run=run_scores,
     draw=draw_scores,
     shared=("score",),
-    minutes={"quick": 0.1, "paper": 0.5},
+    minutes={"quick": 0.2, "paper": 0.4},
     claims=(
         Claim(
             "rfa.softmax-query",

@@ -211,7 +211,7 @@ DIMENSION = Figure(
     draw=draw_dimension,
     shared=("model",),
     shape=("d",),
-    minutes={"quick": 0.3, "paper": 2.0},
+    minutes={"quick": 0.3, "paper": 1.3},
     claims=(
         Claim(
             "rfa.dimension-softmax",

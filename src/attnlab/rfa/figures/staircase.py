@@ -81,7 +81,7 @@ STAIRCASE = Figure(
     },
     run=run,
     draw=draw,
-    minutes={"quick": 0.1, "paper": 0.5},
+    minutes={"quick": 0.1, "paper": 0.3},
     claims=(
         Claim(
             "rfa.staircase-order",

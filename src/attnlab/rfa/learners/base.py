@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -203,12 +205,30 @@ def fit_gram(
         path = ridge_path(G, Y, ridges)
         best = path.best()
         return path.alpha[best], float(ridges[best]), True, 1, path
-    K = np.tril(G.astype(np.float64)) + np.tril(G.astype(np.float64), -1).T
+    K, onto = _resolved(G)
     ridge = float(ridges[0])
     if norm_bound is not None:
         radius = positive("norm_bound", norm_bound)
-        solutions = [on_ball(K, y, radius, loss) for y in Y.T]
+        solutions = [on_ball(K, y, radius, loss, onto) for y in Y.T]
     else:
         solutions = [penalised(K, y, max(ridge, float(np.finfo(np.float32).eps)), loss) for y in Y.T]
-    alpha = np.stack([s.value for s in solutions], axis=1)
+    alpha = onto(np.stack([s.value for s in solutions], axis=1))
     return alpha, ridge, all(s.converged for s in solutions), max(s.n_iter for s in solutions), None
+
+
+def _resolved(G: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """The symmetric Gram matrix without eigenvalues that are rounding, and the projection onto what is left.
+
+    With fewer features than examples most eigenvalues are rounding, some of them negative: coefficients along them cost
+    nothing in the norm of the matrix and a great deal in that of the features.
+    """
+    K = np.tril(G.astype(np.float64)) + np.tril(G.astype(np.float64), -1).T
+    # An error of relative size eps in every entry, at its worst.
+    floor = np.sqrt(len(K)) * np.finfo(G.dtype).eps * float(np.linalg.norm(K))
+    try:
+        linalg.cholesky(K - floor * np.eye(len(K)), lower=True, check_finite=False)
+        return K, lambda alpha: alpha
+    except linalg.LinAlgError:
+        values, vectors = linalg.eigh(K)
+        U = vectors[:, values > floor]
+        return (U * values[values > floor]) @ U.T, lambda alpha: np.asarray(U @ (U.T @ alpha))

@@ -18,11 +18,11 @@ R         norm bound
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
-from scipy import linalg, special
+from scipy import special
 
 from attnlab.common.solution import Solution
 from attnlab.rfa.backend import solve_shifted
@@ -90,11 +90,9 @@ def penalised(K: np.ndarray, y: np.ndarray, ridge: float, loss: str) -> Solution
 def _newton_target(K: np.ndarray, slope: np.ndarray, curvature: np.ndarray, f: np.ndarray, shift: float) -> np.ndarray:
     """Minimiser of the quadratic model: (D K + shift I) alpha = D f - slope, in its symmetric form."""
     root = np.sqrt(curvature)
-    B = root[:, None] * K * root
-    B.flat[:: len(B) + 1] += shift
     right = (curvature * f - slope) / root
-    factor = linalg.cho_factor(B, lower=True, check_finite=False)
-    return np.asarray(root * linalg.cho_solve(factor, right, check_finite=False))
+    # Fewer features than examples and a small shift: singular to rounding, which the solver takes care of.
+    return np.asarray(root * solve_shifted(root[:, None] * K * root, shift, right[:, None])[:, 0])
 
 
 def _backtrack(
@@ -116,14 +114,22 @@ def _backtrack(
     return alpha, f, before
 
 
-def on_ball(K: np.ndarray, y: np.ndarray, radius: float, loss: str) -> Solution[np.ndarray]:
+def on_ball(
+    K: np.ndarray,
+    y: np.ndarray,
+    radius: float,
+    loss: str,
+    onto: Callable[[np.ndarray], np.ndarray] = lambda alpha: alpha,
+) -> Solution[np.ndarray]:
     """alpha of the constrained problem |theta| <= radius, by bisection on the logarithm of the multiplier.
 
     The norm decreases in the multiplier; if the nearly unpenalised solution lies inside the ball it is the answer.
+    ``onto`` projects alpha onto the range of a singular K: what lies outside changes no prediction.
     """
 
     def solve(log_ridge: float) -> tuple[Solution[np.ndarray], float]:
         solution = penalised(K, y, float(np.exp(log_ridge)), loss)
+        solution = replace(solution, value=onto(solution.value))
         return solution, float(np.sqrt(max(solution.value @ (K @ solution.value), 0.0)))
 
     low, high = np.log(1e-12), np.log(1e-12)
