@@ -118,7 +118,7 @@ HARD = Figure(
     draw=draw,
     shared=("learner", "n", "starts", "iterations", "width"),
     shape=("d", "size", "learner"),
-    minutes={"quick": 1.8, "paper": 480.0},
+    minutes={"quick": 2.5, "paper": 480.0},
     claims=(
         Claim(
             id="mha.hard.small",
