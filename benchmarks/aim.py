@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,9 @@ def against_tensors(d: int = 100) -> list[Row]:
             f"products at sgemm rate + eigh would be {floor * 1e3:.2f} ms"
         )
         spread_of_ratio = ratio * float(np.hypot(spread / fast, slow.spread / slow.median))
-        rows.append(Row(f"AMP iteration, stored tensors ({name})", ratio, "x", ">= 50", detail, spread=spread_of_ratio))
+        note = f"at the floor it would be {slow.median / floor:.0f}: the eigendecomposition of d = {d} alone bounds it"
+        name = f"AMP iteration, stored tensors ({name})"
+        rows.append(Row(name, ratio, "x", ">= 50", detail, spread=spread_of_ratio, note=note))
     ours = peak_memory(lambda: messages(d))
     detail = f"{held / 1e6:.0f} MB against {ours / 1e6:.1f} MB, sampling and messages included"
     return [*rows, Row("AMP memory against stored tensors", held / ours, "x", ">= 50", detail, memory=ours)]
@@ -77,11 +80,12 @@ def growth_rows() -> list[Row]:
         f"model c4 d^4 + c3 d^3 with the rates of d={SIZES[-1]}: exponent {exponent(SIZES, model):.2f}; "
         f"spectrum {', '.join(f'{1e3 * t.median:.2g}' for t in spectra)} ms"
     )
+    iteration = growth_row("AMP iteration, growth in d", SIZES, whole, 4, target="4 ± 0.3", detail=text)
     return [
-        growth_row("AMP iteration, growth in d", SIZES, whole, 4, target="4 ± 0.3", detail=text),
+        replace(iteration, note="the d^3 of the spectrum and fixed costs still matter at d = 100"),
         growth_row("AMP products, growth in d", SIZES, [t.times for t in sweeps], 4, target="4 ± 0.3"),
         growth("AMP products, growth in n", (0.1, 0.2, 0.4), lambda a: sweep_of(*messages(200, a)), 1, repeats=3),
-        growth("gradient descent, growth in n", (500, 1000, 2000), descent, 1, detail="d=60, 8 inits", repeats=3),
+        growth("gradient descent, growth in n", (2000, 4000, 8000), descent, 1, detail="d=60, 8 inits", repeats=3),
         growth("state evolution, growth in points", (64, 128, 256), curve, 1, repeats=3),
     ]
 
