@@ -11,6 +11,8 @@ from browser import LAPTOP, PHONE, complaints, requests, resize, screenshot
 from attnlab.lab import registry
 
 VIEWS = ("aim", "slr", "rfa", "mha")
+# The first view stands for all in the fast suite.
+FIRST_FAST = ["aim", *(pytest.param(view, marks=pytest.mark.slow) for view in VIEWS[1:])]
 pytest.importorskip("selenium")
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
@@ -60,7 +62,7 @@ def test_tabs_answer_to_arrow_keys(browser, page):
     assert browser.switch_to.active_element.get_attribute("id") == "tab-mha"
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", FIRST_FAST)
 def test_every_control_has_a_name_and_moves_with_the_keyboard(browser, page, view):
     show(browser, page, f"#{view}")
     for control in browser.find_elements("css selector", f"#{view} .controls input, #{view} .controls select"):
@@ -205,7 +207,7 @@ def test_copy_says_that_it_has_copied(browser, page):
     assert button.text == "copied"
 
 
-@pytest.mark.parametrize("view", ["aim", *(pytest.param(view, marks=pytest.mark.slow) for view in VIEWS[1:])])
+@pytest.mark.parametrize("view", FIRST_FAST)
 def test_charts_are_saved_as_png_and_csv(browser, page, tmp_path, view):
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
     show(browser, page, f"#{view}")
@@ -229,6 +231,7 @@ def wait_for(path, seconds=10):
     assert path.exists(), path
 
 
+SLOW_STATES = [pytest.param(state, marks=pytest.mark.slow) for state in ("mha?m=3", "aim?channel=hardmax")]
 OUTSIDE = """return [...document.querySelectorAll(`#${arguments[0]} .drawing svg`)].flatMap((svg) => {
   const frame = svg.getBoundingClientRect();
   return [...svg.querySelectorAll("text")].filter((text) => {
@@ -246,8 +249,8 @@ OVERLAPPING = """return [...document.querySelectorAll(`#${arguments[0]} .drawing
 })"""
 
 
-@pytest.mark.parametrize("width", [LAPTOP, PHONE])
-@pytest.mark.parametrize("fragment", [*VIEWS, "mha?m=3", "aim?channel=hardmax"])
+@pytest.mark.parametrize("width", [pytest.param(LAPTOP, marks=pytest.mark.slow), PHONE])
+@pytest.mark.parametrize("fragment", [*VIEWS, *SLOW_STATES])
 def test_no_text_is_clipped_or_overlaps(browser, page, tmp_path, fragment, width):
     from matplotlib.image import imread
 

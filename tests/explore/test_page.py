@@ -55,11 +55,3 @@ def test_the_command_says_that_there_is_theory_only_and_how_to_change_it(tmp_pat
     assert "theory only: no store was given (--store results/quick.sqlite)" in run.stdout
     assert "explorer: e.html" in run.stdout
     assert (tmp_path / "e.html").exists()
-
-
-def test_a_store_that_is_not_there_ends_with_one_line(tmp_path):
-    command = [ATTNLAB, "explore", "--store", "absent.sqlite"]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert run.returncode == 2
-    assert run.stderr.strip() == "attnlab: there is no store at absent.sqlite"
-    assert not (tmp_path / "explorer.html").exists()

@@ -37,7 +37,7 @@ def widths(random, n):
 
 def test_aim_softmax_error(page_computes, random):
     calls = []
-    for rho in widths(random, 25):
+    for rho in widths(random, 12):
         tokens = int(random.integers(2, 7))
         calls.append([float(random.uniform(0.02, 1.1)) / (tokens**2 + tokens - 2), rho, tokens])
     expected = [aim.theory.mmse(alpha, rho, tokens) for alpha, rho, tokens in calls]
@@ -45,7 +45,7 @@ def test_aim_softmax_error(page_computes, random):
 
 
 def test_aim_hardmax_error(page_computes, random):
-    calls = [[float(10 ** random.uniform(-1.7, 1)), rho, 2, "hardmax"] for rho in widths(random, 25)]
+    calls = [[float(10 ** random.uniform(-1.7, 1)), rho, 2, "hardmax"] for rho in widths(random, 12)]
     expected = [aim.theory.mmse(alpha, rho, 2, channel) for alpha, rho, _, channel in calls]
     np.testing.assert_allclose(page_computes("attnlab.aimTheory.mmse", calls), expected, **TOLERANCE)
 
