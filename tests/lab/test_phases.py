@@ -174,4 +174,6 @@ def test_message_passing_recovers_from_the_predicted_threshold_on():
 
 def test_a_learner_that_never_works_has_no_boundary():
     axes = Axis("learner.c", 1.0, 2.0), Axis("n_train", 16, 64, whole=True)
-    assert lab.phase_diagram(*axes, task=Echo, learner=Broken, start=(1, 1), seeds=1).boundary == ()
+    found = lab.phase_diagram(*axes, task=Echo, learner=Broken, start=(1, 1), seeds=1)
+    assert found.boundary == ()
+    assert found.draw().axes

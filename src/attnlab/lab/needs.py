@@ -18,7 +18,6 @@ from attnlab.lab.forecast import Forecast
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 
 @dataclass(frozen=True)
@@ -118,13 +117,10 @@ class Plan:
             self.draw().savefig(target / "plan.png", dpi=150)
         return [target / "plan.json", target / "plan.png"]
 
-    def draw(self, axes: Sequence[Axes] | None = None) -> Canvas:
+    def draw(self, axes: Sequence[Axes] | None = None) -> Any:
         """Learning curves with theory as lines, and the sizes needed side by side; on two axes of yours if given."""
-        if axes is None:
-            canvas, ((curves, sizes),) = panels(1, 2, width=5.2, height=3.8)
-        else:
-            curves, sizes = axes
-            canvas = curves.figure
+        curves, sizes = panels(1, 2, width=5.2, height=3.8)[1][0] if axes is None else axes
+        canvas: Any = curves.figure
         self._draw_curves(curves)
         self._draw_sizes(sizes)
         canvas.suptitle(f"{self.task}: examples for an error of {self.error:g} of null")

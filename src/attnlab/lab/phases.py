@@ -23,10 +23,11 @@ from attnlab.lab.trial import Trial
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 Run = Callable[[Params, np.random.SeedSequence], Record]
 DRAWS = 1000
+# how the transition is drawn
+TRANSITION: dict[str, Any] = {"color": "black", "ms": 4, "capsize": 2, "elinewidth": 1, "clip_on": False}
 
 
 class Point(NamedTuple):
@@ -70,12 +71,9 @@ class PhaseDiagram:
     records: Records
     lines: Mapping[str, Callable[[float], float]] = field(default_factory=dict)
 
-    def draw(self, axes: Axes | None = None) -> Canvas:
+    def draw(self, axes: Axes | None = None) -> Any:
         """Success in blue, failure in grey, the transition as points with intervals, predictions as lines."""
-        if axes is None:
-            canvas, ((axes,),) = panels(width=5.0, height=4.0)
-        else:
-            canvas = axes.figure
+        axes = panels(width=5.0, height=4.0)[1][0, 0] if axes is None else axes
         self._draw_squares(axes)
         for name, prediction in self.lines.items():
             x = np.array([self.x.value(i, 200) for i in range(201)], dtype=float)
@@ -83,22 +81,15 @@ class PhaseDiagram:
         if self.boundary:
             x, y, low, high = np.array([(c.x, c.y.value, c.y.low, c.y.high) for c in self.boundary]).T
             bars = [y - low, high - y]
-            options = {
-                "color": "black",
-                "ms": 4,
-                "capsize": 2,
-                "elinewidth": 1,
-                "clip_on": False,
-                "label": "transition",
-            }
-            axes.errorbar(x, y, yerr=bars, fmt="o", **options)
+            axes.errorbar(x, y, yerr=bars, fmt="o", label="transition", **TRANSITION)
         axes.set(xlabel=self.x.label or self.x.name, ylabel=self.y.label or self.y.name)
         axes.set(xscale="log" if self.x.log else "linear", yscale="log" if self.y.log else "linear")
         axes.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high), title=f"success: {self.success}")
         if self.x.log:
             plain_log(axes)
-        axes.legend(loc="best", fontsize=8, framealpha=0.9)
-        return canvas
+        if self.boundary or self.lines:
+            axes.legend(loc="best", fontsize=8, framealpha=0.9)
+        return axes.figure
 
     def _draw_squares(self, axes: Axes) -> None:
         from matplotlib.collections import PatchCollection
