@@ -15,6 +15,11 @@ def test_a_mean_has_the_standard_error_of_its_runs_and_one_run_has_none():
     ]
 
 
+def test_what_is_not_finite_is_left_out():
+    rows = [{"rho": float("inf"), "error": 1.0}, {"rho": 1.0, "error": float("nan")}, {"rho": 2.0, "error": 3.0}]
+    assert [point["rho"] for point in means(rows, ("rho",), lambda row: row["error"])] == [2.0]
+
+
 def test_a_share_has_the_exact_interval():
     (point,) = shares([{"n": 8, "success": i < 3} for i in range(10)], ("n",))
     expected = proportion([True] * 3 + [False] * 7)

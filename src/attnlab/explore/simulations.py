@@ -64,12 +64,16 @@ def groups(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple[Any, ...], l
 
 
 def means(rows: Iterable[Row], names: Sequence[str], value: Callable[[Row], float]) -> list[Point]:
-    """Mean and standard error of a result for each setting of ``names``; one run has no bar."""
+    """Mean and standard error of a result for each setting of ``names``; one run has no bar.
+
+    What is not finite, a width of infinity or a run that diverged, has no place on the axes.
+    """
     points = []
     for key, chosen in groups(rows, names).items():
         sample = np.array([value(row) for row in chosen], dtype=float)
         sem = sample.std(ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else 0.0
-        points.append({**dict(zip(names, key, strict=True)), "mean": float(sample.mean()), "sem": float(sem)})
+        if all(np.isfinite(x) for x in (*key, sample.mean()) if not isinstance(x, str)):
+            points.append({**dict(zip(names, key, strict=True)), "mean": float(sample.mean()), "sem": float(sem)})
     return points
 
 
