@@ -1,3 +1,4 @@
+import jax
 import numpy as np
 import pytest
 
@@ -6,8 +7,9 @@ from attnlab.common.precision import float64
 from attnlab.rfa.backend import Blas, Features
 from attnlab.rfa.bias import mean_matrix
 from attnlab.rfa.features import AttentionFeatures, MLPFeatures, PatchFeatures
-from attnlab.rfa.kernels import biased_relu_pairs, kernel, relu_pairs
+from attnlab.rfa.kernels import _side, _tile, biased_relu_pairs, kernel, relu_pairs
 from attnlab.rfa.series import relu_coefficients, relu_covariance, relu_hermite
+from attnlab.rfa.sets import pad
 from attnlab.rfa.task import Task
 
 N_DRAWS, HEADS = 20, 500
@@ -145,3 +147,13 @@ def test_bad_input_is_named():
         kernel(np.full_like(X, np.nan))
     with pytest.raises(ValueError, match="tau must be"):
         kernel(X, tau=-1.0)
+
+
+@pytest.mark.parametrize(("kind", "pair"), [("rfa", "centred"), ("exp", "exp"), ("patch", "patch")])
+def test_the_form_for_a_gpu_gives_the_same_tile(kind, pair):
+    X = Task(d=3, n_keys=4).sample(20, seed=0)[0]
+    side = _side(pad(X), np.zeros((4, 4)), 0.5, kind, "float64")
+    with jax.enable_x64(True):
+        plain, batched = (np.asarray(_tile(side, side, pair, 8, kind == "patch", form)) for form in (False, True))
+    # the same sums in another order
+    np.testing.assert_allclose(batched, plain, rtol=1e-13)

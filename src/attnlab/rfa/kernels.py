@@ -14,7 +14,7 @@ k0        E[relu(g) relu(g')] at correlation rho
 ========  ==========================================================================================
 
 A tile of examples against a tile of examples is one compiled loop over pairs of keys: the scores' correlations and the
-closed form are evaluated in registers, nothing of size (pairs of keys) is stored.
+closed form are evaluated in cache, nothing of size (all pairs of keys) is stored.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from attnlab.rfa.sets import Padded, pad
 KINDS = ("rfa", "brfa", "exp", "identity", "square", "erf", "mlp", "patch")
 NODES = 12
 TILE = 256
-# On a GPU: tiles large enough to fill it, and inner products written out up to this width of the tokens.
-GPU_TILE, GPU_WIDTH = 4096, 64
+# On a GPU: tiles large enough to fill it.
+GPU_TILE = 4096
 
 
 class Side(NamedTuple):
@@ -127,55 +127,52 @@ PAIRS: Mapping[str, PairKernel] = MappingProxyType(
         "erf": _erf_pairs,
     }
 )
+# Those that integrate numerically: arithmetic, not memory, is what they wait for.
+QUADRATURE = ("relu", "erf")
 
 
 # XLA prefers half of AVX-512's width; the whole of it is faster here (by a fifth; with a bias, by half).
 @functools.partial(
     jax.jit,
-    static_argnames=("pair", "nodes", "pooled", "fused"),
+    static_argnames=("pair", "nodes", "pooled", "batched"),
     compiler_options={"xla_cpu_prefer_vector_width": 512},
 )
-def _tile(left: Side, right: Side, pair: str, nodes: int, pooled: bool, fused: bool = False) -> Array:
+def _tile(left: Side, right: Side, pair: str, nodes: int, pooled: bool, batched: bool = False) -> Array:
     """Kernel of a tile. Keys are token-major, (N, tile, D), so that the inner loop runs over contiguous examples.
 
     ``pooled``: units on [x_0; x_i; 1] instead of heads; the query's part adds to the key's and values are scalar.
-    ``fused``: for a GPU. Inner products are written out as sums and several keys are taken at once, so that one
-    compiled loop holds everything between two reads of the total; nothing of a pair of keys goes through memory.
+    ``batched``: for cheap closed forms on a GPU. One product for a key against all keys of the other side, and one
+    pass over it: each number goes to memory and back once, and few calls are made.
     """
     exact = lax.Precision.HIGHEST
     U = jnp.matmul(left.query, right.query.T, precision=exact)
-    n_left, n_right = len(left.keys), len(right.keys)
-    # Coordinate-major, so that neighbouring threads read neighbouring examples; the barrier keeps it that way.
-    columns: Array | None = None
-    if fused:
-        columns = lax.optimization_barrier(jnp.swapaxes(right.keys, 1, 2))  # type: ignore[no-untyped-call]
+    n_right, columns, width = right.keys.shape
 
-    def inner_products(i: Array, j: Array) -> Array:
-        if columns is None:
-            return jnp.matmul(left.keys[i], right.keys[j].T, precision=exact)
-        rows, other = left.keys[i], columns[j]
-        V: Array = rows[:, :1] * other[:1]
-        for a in range(1, rows.shape[1]):
-            V = V + rows[:, a : a + 1] * other[a : a + 1]
-        return V
+    def value(i: Array, j: Any, V: Array) -> Array:
+        m, s, s2 = left.mean[i][:, None], left.deviation[i][:, None], right.deviation[j]
+        if pooled:
+            return s * s2 * relu_pairs((U + V) / (s * s2)) * right.weight[j]
+        return V * PAIRS[pair](m, s, right.mean[j], s2, U * V, nodes) * right.weight[j]
+
+    def key_by_key(i: Array) -> Array:
+        def add_pair(j: Array, row: Array) -> Array:
+            return row + value(i, j, jnp.matmul(left.keys[i], right.keys[j].T, precision=exact))
+
+        row: Array = lax.fori_loop(0, n_right, add_pair, jnp.zeros_like(U))
+        return row
+
+    def all_keys(i: Array) -> Array:
+        products = jnp.matmul(left.keys[i], right.keys.reshape(-1, width).T, precision=exact)
+        # The barrier keeps the product whole: fused into the pass below it would be formed again by every thread.
+        V = lax.optimization_barrier(products)  # type: ignore[no-untyped-call]
+        return sum((value(i, j, V[:, j * columns : (j + 1) * columns]) for j in range(n_right)), jnp.zeros_like(U))
+
+    row_of = all_keys if batched else key_by_key
 
     def add_key(i: Array, total: Array) -> Array:
-        m, s = left.mean[i][:, None], left.deviation[i][:, None]
+        return total + left.weight[i][:, None] * row_of(i)
 
-        def add_pair(j: Array, row: Array) -> Array:
-            V = inner_products(i, j)
-            s2 = right.deviation[j]
-            if pooled:
-                value = s * s2 * relu_pairs((U + V) / (s * s2))
-            else:
-                value = V * PAIRS[pair](m, s, right.mean[j], s2, U * V, nodes)
-            return jnp.asarray(row + value * right.weight[j])
-
-        at_once = min(n_right, 16 if pair == "centred" else 2) if fused else 1
-        summed = lax.fori_loop(0, n_right, add_pair, jnp.zeros_like(U), unroll=at_once)
-        return jnp.asarray(total + left.weight[i][:, None] * summed)
-
-    total: Array = lax.fori_loop(0, n_left, add_key, jnp.zeros_like(U))
+    total: Array = lax.fori_loop(0, len(left.keys), add_key, jnp.zeros_like(U))
     return total
 
 
@@ -266,7 +263,7 @@ def _assemble(left: Side, right: Side, symmetric: bool, pair: str, nodes: int, p
     """All tiles; of a symmetric matrix only the lower ones, mirrored."""
     n, m = len(left.query), len(right.query)
     on_gpu = jax.default_backend() == "gpu"
-    fused = on_gpu and left.query.shape[1] <= GPU_WIDTH
+    batched = on_gpu and pair not in QUADRATURE
     tile = min(GPU_TILE if on_gpu else TILE, 1 << (max(n, m) - 1).bit_length())
     starts, columns = range(0, n, tile), range(0, m, tile)
     lefts = [_padded_tile(left, s, tile) for s in starts]
@@ -277,7 +274,7 @@ def _assemble(left: Side, right: Side, symmetric: bool, pair: str, nodes: int, p
         # The precision of JAX is a setting of each thread.
         with jax.enable_x64(K.dtype == np.float64):
             i, j = where
-            return np.asarray(_tile(lefts[i], rights[j], pair, nodes, pooled, fused))
+            return np.asarray(_tile(lefts[i], rights[j], pair, nodes, pooled, batched))
 
     wanted = [(i, j) for i in range(len(lefts)) for j in range(len(rights)) if not symmetric or j <= i]
     with ThreadPoolExecutor(thread_count()) as pool:
