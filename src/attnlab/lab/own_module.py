@@ -10,9 +10,10 @@ from attnlab.lab.errors import UsageError
 
 
 def load(path: str | Path) -> None:
-    """Execute a file that calls :func:`attnlab.lab.add`; what it defines travels to workers by value."""
-    import cloudpickle
+    """Execute a file that calls :func:`attnlab.lab.add`.
 
+    The module is known by its name only while it is executed: what no import can find travels to workers by value.
+    """
     file = Path(path)
     spec = importlib.util.spec_from_file_location(f"attnlab_own_{file.stem}", file)
     if not file.is_file() or spec is None or spec.loader is None:
@@ -23,4 +24,5 @@ def load(path: str | Path) -> None:
         spec.loader.exec_module(module)
     except Exception as error:
         raise UsageError(f"{path} cannot be executed: {error!r}") from error
-    cloudpickle.register_pickle_by_value(module)
+    finally:
+        del sys.modules[spec.name]
