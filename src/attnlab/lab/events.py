@@ -161,7 +161,7 @@ def events() -> dict[str, Event]:
 
 _PLANTED = {"d": 8, "k": 4, "n_heads": 2, "rho": 2.0}
 # name, task, view, parameters at quick scale, what paper scale changes, numbers of examples
-_EVENTS: tuple[tuple[str, str, str, dict[str, Any], dict[str, Any], dict[str, tuple[int, ...]]], ...] = (
+_EVENTS: tuple[tuple[str, str, str, Mapping[str, Any], Mapping[str, Any], Mapping[str, tuple[int, ...]]], ...] = (
     ("rfa.key_power", "rfa.Task", "", {"target": "key_power", "p": 2, "d": 16, "n_keys": 8}, {"n_keys": 16}, SCALAR),
     ("rfa.corr_power", "rfa.Task", "", {"target": "corr_power", "q": 1, "d": 16, "n_keys": 8}, {"n_keys": 16}, SCALAR),
     ("rfa.softmax", "rfa.Task", "", {"target": "softmax", "d": 16, "n_keys": 8}, {"n_keys": 16}, SCALAR),

@@ -117,7 +117,7 @@ def _number(value: float) -> str:
 
 def size(table: Records, task: str) -> int:
     """The most examples of a task that anybody took."""
-    return max(row["n"] for row in table if row["task"] == task and row["status"] in ("done", "failed"))
+    return max(int(row["n"]) for row in table if row["task"] == task and row["status"] in ("done", "failed"))
 
 
 def _heading(table: Records, task: str) -> str:

@@ -151,8 +151,8 @@ def _tile(left: Side, right: Side, pair: str, nodes: int, pooled: bool, batched:
     def value(i: Array, j: Any, V: Array) -> Array:
         m, s, s2 = left.mean[i][:, None], left.deviation[i][:, None], right.deviation[j]
         if pooled:
-            return s * s2 * relu_pairs((U + V) / (s * s2)) * right.weight[j]
-        return V * PAIRS[pair](m, s, right.mean[j], s2, U * V, nodes) * right.weight[j]
+            return jnp.asarray(s * s2 * relu_pairs((U + V) / (s * s2)) * right.weight[j])
+        return jnp.asarray(V * PAIRS[pair](m, s, right.mean[j], s2, U * V, nodes) * right.weight[j])
 
     def key_by_key(i: Array) -> Array:
         def add_pair(j: Array, row: Array) -> Array:
@@ -170,7 +170,7 @@ def _tile(left: Side, right: Side, pair: str, nodes: int, pooled: bool, batched:
     row_of = all_keys if batched else key_by_key
 
     def add_key(i: Array, total: Array) -> Array:
-        return total + left.weight[i][:, None] * row_of(i)
+        return jnp.asarray(total + left.weight[i][:, None] * row_of(i))
 
     total: Array = lax.fori_loop(0, len(left.keys), add_key, jnp.zeros_like(U))
     return total
