@@ -141,7 +141,7 @@ def amp1000(seconds: float) -> list[Row]:
     rows = precisions()
     for alpha in (0.1, 0.15):
         for precision in ("highest", "tf32"):
-            model = run_amp(1000, alpha, precision=precision, budget=2e10, seconds=seconds / 4)
+            model = run_amp(1000, alpha, precision=precision, budget=2e10, seconds=seconds / 2)
             rows += amp_rows(f"AMP d=1000 alpha={alpha} {precision}", model, 1000, alpha, precision, "< 5 s")
     return rows
 
@@ -280,6 +280,10 @@ PARTS: dict[str, Callable[..., list[Row]]] = {
 }
 
 
+# What runs in which order, and the most it may take of the time that is left.
+STEPS = (("amp1000", 0.3), ("gdrate", 0.2), ("amp4000tf32", 0.4), ("amp4000bf16x3", 0.4), ("amp4000", 0.6), ("gd", 1.0))
+
+
 def run(seconds: float, *, tiny: bool = False) -> list[Row]:
     """The parts that fit in ``seconds``, the quick ones first."""
     if tiny:
@@ -287,7 +291,7 @@ def run(seconds: float, *, tiny: bool = False) -> list[Row]:
         rows = amp_rows("AMP d=40", model, 40, 0.15, "highest")
         return [*precisions(64, 256), *rows, *gdrate(seconds, 20, 4, 20, ("highest",))]
     deadline, rows = time.perf_counter() + seconds, []
-    for name, share in (("amp1000", 0.2), ("gdrate", 0.1), ("amp4000tf32", 0.3), ("amp4000", 0.5), ("gd", 1.0)):
+    for name, share in STEPS:
         left = deadline - time.perf_counter()
         if left > 30:
             rows += PARTS[name](left * share)

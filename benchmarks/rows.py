@@ -32,7 +32,7 @@ class Row:
     @property
     def met(self) -> bool | None:
         """Whether the target is met; None when there is none, or when it is not a number."""
-        return meets(self.value, self.target)
+        return meets(float(self.value), self.target)  # not a NumPy number: the answer is stored as JSON
 
     @property
     def text(self) -> str:

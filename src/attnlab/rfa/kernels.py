@@ -42,7 +42,7 @@ KINDS = ("rfa", "brfa", "exp", "identity", "square", "erf", "mlp", "patch")
 NODES = 12
 TILE = 256
 # On a GPU: tiles large enough to fill it.
-GPU_TILE = 4096
+GPU_TILE = 8192
 
 
 class Side(NamedTuple):
