@@ -43,7 +43,7 @@ def linear_learning_curve(
     Source: omniscient risk estimate (arXiv:2006.13198, arXiv:2110.03922) with the second moments derived here.
     Status: asymptotic (n and p large together).
 
-    >>> round(linear_learning_curve(400, d=20, L=5), 4)  # R = 0.4444 and p/n = 1/4
+    >>> round(float(linear_learning_curve(400, d=20, L=5)), 4)  # R = 0.4444 and p/n = 1/4
     0.5926
     """
     d, L, n = integer("d", d, low=2), integer("L", L, low=2), positive("n", n)
