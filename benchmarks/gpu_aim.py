@@ -1,6 +1,6 @@
-"""Attention-indexed models on a GPU: message passing at d = 1000, 4000, 10 000 and gradient descent (2506.01582).
+"""Attention-indexed models on a GPU: message passing at d = 1000 and 4000, and gradient descent (2506.01582).
 
-``python -m benchmarks.gpu_aim [amp1000 amp4000 amp4000tf32 amp4000bf16x3 amp10000 gdrate gd] [--seconds 500]``
+``python -m benchmarks.gpu_aim [amp1000 amp4000 amp4000tf32 amp4000bf16x3 gdrate] [--seconds 500]``
 
 Softmax needs T - 1 products with S in place of T: an iteration is counted as the 4 n (T - 1) d^2 FLOP that are done.
 """
@@ -8,12 +8,10 @@ Softmax needs T - 1 products with S in place of T: an iteration is counted as th
 from __future__ import annotations
 
 import argparse
-import csv
 import functools
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.92")
 
@@ -152,15 +150,6 @@ def amp4000(seconds: float, precision: str = "highest") -> list[Row]:
     return amp_rows(f"AMP d=4000 {precision}", model, 4000, 0.1, precision, "< 300 s")
 
 
-def amp10000(seconds: float) -> list[Row]:
-    """Ten million sequences, tokens regenerated at each pass (800 GB would not fit): as many iterations as the time
-    allows, against the state evolution's own path. Products of an iteration: 4e15 FLOP.
-    """
-    options = {"precision": "tf32", "budget": 1e9, "damping": 0.1, "warm": False, "reserve": 30.0}
-    model = run_amp(10_000, 0.1, seconds=seconds, **options)
-    return amp_rows("AMP d=10000 regenerated tokens, tf32", model, 10_000, 0.1, "tf32")
-
-
 def gdrate(
     seconds: float,
     d: int = 200,
@@ -184,104 +173,17 @@ def gdrate(
     return rows
 
 
-def gd(seconds: float, out: Path = Path("."), d: int = 200, inits: int = 32, precision: str = "tf32") -> list[Row]:
-    """The right panel of figure 2: single and averaged gradient descent, T = 2..6, as many teachers as the time
-    allows.
-    """
-    began = time.perf_counter()
-    deadline, teachers = began + seconds, 16
-    path = out / "gradient_descent_d200.csv"
-    cells = [(tokens, float(a)) for tokens in range(2, 7) for a in np.logspace(np.log10(0.0012), np.log10(0.3), 32)]
-    cells = [(tokens, a) for tokens, a in cells if 0.0095 <= a * (tokens**2 + tokens - 2) <= 1.05]
-    names = ("tokens", "alpha", "teacher", "single", "averaged", "worst_loss", "se")
-    records: list[tuple[float, ...]] = []
-    flops = spent = 0.0
-    with path.open("w", newline="") as file:
-        file.write(
-            f"# d={d} rho={RHO} inits={inits} Adam lr=0.1 steps=1000 products={precision} "
-            f"device={jax.devices()[0].device_kind} jax={jax.__version__}\n"
-        )
-        file.write("# produced by: python -m benchmarks.gpu_aim gd\n")
-        writer = csv.writer(file)
-        writer.writerow(names)
-        for teacher in range(teachers):
-            for tokens, alpha in cells:
-                if time.perf_counter() > deadline:
-                    break
-                record, used, work = gd_cell(d, tokens, alpha, teacher, inits, precision)
-                records.append(record)
-                writer.writerow([f"{v:.6g}" for v in record])
-                file.flush()
-                if teacher:  # the first teacher compiles
-                    flops, spent = flops + work, spent + used
-            print(
-                f"  teacher {teacher}: {len(records)} of {teachers * len(cells)} cells, {spent:.0f} s",
-                flush=True,
-            )
-            if time.perf_counter() > deadline:
-                break
-    table = np.array(records)
-    taken = time.perf_counter() - began
-    whole = taken * teachers * len(cells) / len(records)
-    gap = float((table[:, 4] - table[:, 6]).mean())
-    detail = f"{len(records)} of {teachers * len(cells)} cells in {taken:.0f} s, compilation included; {path}"
-    rows = [
-        Row("GD grid at d = 200, all teachers", whole, "s", "< 600 s", detail),
-        Row("GD single / averaged", float((table[:, 3] / table[:, 4]).mean()), "", "", "about 2 expected"),
-        Row("GD averaged - Bayes error", gap, "", "", "0.05 to 0.06 published"),
-    ]
-    if spent:
-        rate = flops / spent
-        share, text = rate / gemm_rate("highest"), f"{rate / 1e12:.1f} TFLOP/s, cells of all sizes"
-        rows.append(Row("GD rate over the grid", share, f"of fp32, {precision} products", ">= 0.4", text))
-    return [say(row) for row in rows]
-
-
-def gd_cell(
-    d: int, tokens: int, alpha: float, teacher: int, inits: int, precision: str
-) -> tuple[tuple[float, ...], float, float]:
-    """One point of the grid: errors of one initialisation (mean over all) and of their average; time and FLOP."""
-    task = aim.Task(d, tokens, RHO, seed=teacher)
-    n = task.n_samples(alpha)
-    X, y = task.sample(n, seed=(teacher + 1) * 1000 + tokens)
-    start = time.perf_counter()
-    model = aim.GradientDescent(task.width, inits, precision=precision, random_state=teacher, memory_budget=4e10).fit(
-        X, y
-    )
-    used = time.perf_counter() - start
-    error = lambda S: float(((S - task.S) ** 2).sum() / d)  # noqa: E731
-    single = np.mean([error(aim.matrix(W)) for W in model.weights_])
-    record = (
-        tokens,
-        alpha,
-        teacher,
-        float(single),
-        error(model.S_),
-        float(model.loss_.max()),
-        bayes_error(tokens, alpha),
-    )
-    return record, used, 4.0 * n * tokens * d * task.width * inits * model.steps
-
-
-@functools.cache
-def bayes_error(tokens: int, alpha: float) -> float:
-    """The theory's error, once for all teachers."""
-    return float(aim.theory.mmse(alpha, RHO, tokens))
-
-
 PARTS: dict[str, Callable[..., list[Row]]] = {
     "amp1000": amp1000,
     "amp4000": amp4000,
     "amp4000tf32": functools.partial(amp4000, precision="tf32"),
     "amp4000bf16x3": functools.partial(amp4000, precision="bf16x3"),
-    "amp10000": amp10000,
     "gdrate": gdrate,
-    "gd": gd,
 }
 
 
 # What runs in which order, and the most it may take of the time that is left.
-STEPS = (("amp1000", 0.3), ("gdrate", 0.2), ("amp4000tf32", 0.4), ("amp4000bf16x3", 0.4), ("amp4000", 0.6), ("gd", 1.0))
+STEPS = (("amp1000", 0.3), ("gdrate", 0.2), ("amp4000tf32", 0.4), ("amp4000bf16x3", 0.4), ("amp4000", 1.0))
 
 
 def run(seconds: float, *, tiny: bool = False) -> list[Row]:
@@ -302,14 +204,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to run; nothing: all that fits")
     parser.add_argument("--seconds", type=float, default=500.0, help="time limit of each part")
-    parser.add_argument(
-        "--out", type=Path, default=Path(os.environ.get("OUT", ".")), help="folder of the grid's CSV file"
-    )
     options = parser.parse_args()
     if not options.parts:
         run(options.seconds)
     for name in options.parts:
-        PARTS[name](options.seconds, **({"out": options.out} if name == "gd" else {}))
+        PARTS[name](options.seconds)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,12 @@ class Results:
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise ValueError(f"{path} does not hold benchmark results: {problem}") from problem
 
+    def beside(self, earlier: Results) -> Results:
+        """The parts of an earlier run on the same device, to which those of this run are added."""
+        if (old := earlier.machine.get("device")) != (new := self.machine.get("device")):
+            raise ValueError(f"the file holds results of {old!r}, this device is {new!r}: choose another file")
+        return Results(self.machine, dict(earlier.rows), dict(earlier.seconds), dict(earlier.failed))
+
     def all_rows(self) -> list[Row]:
         """The rows of every part."""
         return [row for part in self.rows.values() for row in part]

@@ -42,6 +42,7 @@ def rows_of(part: str) -> Iterable[Row]:
 def run_part(part: str, call: Callable[[], Iterable[Row]], results: Results, path: Path) -> None:
     """Store the rows of one part, those that it says on its way at once; a failure is stored beside them."""
     rows = results.rows[part] = []
+    results.failed.pop(part, None)
 
     def record(row: Row) -> None:
         if row not in rows:

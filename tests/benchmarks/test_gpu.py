@@ -37,6 +37,32 @@ def test_tiny_sizes_run_anywhere_and_are_stored(tmp_path, capsys):
     assert float(row.detail.rpartition(" ")[2]) < 1e-12
 
 
+def test_parts_that_the_file_holds_are_kept(tmp_path, monkeypatch):
+    path = str(tmp_path / "g.json")
+    monkeypatch.setattr(gpu, "call", lambda part, *_: [Row(f"of {part}", 1.0, "s", "", "")])
+    assert gpu.main(["--tiny", "--only", "slr", "--json", path]) == 0
+    assert gpu.main(["--tiny", "--only", "grid", "--json", path]) == 0
+    assert {part: rows[0].name for part, rows in Results.read(Path(path)).rows.items()} == {
+        "slr": "of slr",
+        "grid": "of grid",
+    }
+    with pytest.raises(ValueError, match="choose another file"):
+        Results({"device": "abacus"}).beside(Results.read(Path(path)))
+
+
+def test_the_grid_leaves_out_what_the_time_does_not_allow(tmp_path, monkeypatch):
+    from benchmarks import gpu_grid
+
+    monkeypatch.setattr(gpu_grid, "D", 10)
+    monkeypatch.setattr(gpu_grid, "INITS", 2)
+    cells = [(2, 0.2, 0), (3, 0.1, 0)]
+    now = gpu_grid.time.perf_counter()
+    records = list(gpu_grid.write(tmp_path / "g.csv", gpu_grid.train(cells, now + 60)))
+    assert [record[:3] for record in records] == cells
+    assert (tmp_path / "g.csv").read_text().count("\n") == 2 + 1 + 2
+    assert list(gpu_grid.train(cells, now)) == []
+
+
 def test_rows_are_stored_as_they_are_said_and_survive_a_failure(tmp_path, monkeypatch):
     path = tmp_path / "g.json"
 
@@ -75,7 +101,7 @@ def test_the_script_needs_neither_the_command_line_nor_pictures():
         f"import sys; sys.modules.update(dict.fromkeys({absent}))\n"
         "from benchmarks import gpu\n"
         "import importlib\n"
-        "for part in gpu.WEIGHTS: importlib.import_module(f'benchmarks.gpu_{part}').run\n"
+        "for part in [*gpu.WEIGHTS, *gpu.LONG]: importlib.import_module(f'benchmarks.gpu_{part}').run\n"
     )
     subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], check=True, timeout=120)
 

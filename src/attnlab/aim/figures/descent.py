@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-GRID = "gradient_descent_d200.csv"  # measured once on a GPU (benchmarks/gpu_aim.py); its first lines say how
+GRID = "gradient_descent_d200.csv"  # measured once on a GPU (benchmarks/gpu_grid.py); its first lines say how
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:

@@ -144,7 +144,7 @@ def _padded(X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Samples padded to the next of a geometric series of sizes, so that a sweep over alpha compiles few programs."""
     n = len(X)
     floor = 1 if jax.default_backend() == "cpu" else 1024  # smaller batches do not fill an accelerator
-    size = max(floor, int(np.ceil(2 ** (np.ceil(2 * np.log2(n)) / 2))))
+    size = max(floor, int(np.ceil(2 ** (np.ceil(8 * np.log2(n)) / 8))))
     pad = [(0, size - n), (0, 0), (0, 0)]
     weight = np.pad(np.ones(n, dtype=np.float32), (0, size - n))
     return np.pad(np.asarray(X, np.float32), pad), np.pad(np.asarray(y, np.float32), pad), weight
