@@ -87,7 +87,7 @@ def fill(app, docname, source):
         page = ledger.markdown(registry.figures().values(), ledger.measured(f"{app.srcdir}/data"))
         source[0] = source[0].replace("<!-- ledger -->", page)
     elif docname == "exact":
-        from attnlab.lab import exactness, formula
+        from attnlab.lab.formulas import exactness, formula
 
         source[0] = source[0].replace("<!-- exactness -->", exactness.markdown(formula.formulas().values()))
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from attnlab.cli import app
 from attnlab.cli.theory import parse
 from attnlab.lab.errors import UsageError
-from attnlab.lab.formula import formulas
+from attnlab.lab.formulas.formula import formulas
 
 ALL = {name: formula for name, formula in formulas().items() if not formula.beyond}
 # long iterations or compiled programs: seconds each

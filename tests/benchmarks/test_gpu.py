@@ -55,6 +55,7 @@ def test_the_grid_leaves_out_what_the_time_does_not_allow(tmp_path, monkeypatch)
 
     monkeypatch.setattr(gpu_grid, "D", 10)
     monkeypatch.setattr(gpu_grid, "INITS", 2)
+    monkeypatch.setattr(gpu_grid, "PRECISION", "highest")  # a CPU has no other
     cells = [(2, 0.2, 0), (3, 0.1, 0)]
     now = gpu_grid.time.perf_counter()
     records = list(gpu_grid.write(tmp_path / "g.csv", gpu_grid.train(cells, now + 60)))

@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from attnlab import aim, mha, rfa, slr
-from attnlab.lab.adapters import (
+from attnlab.lab.contests.adapters import (
     Calibrated,
     FlattenOutputs,
     FlattenTokens,

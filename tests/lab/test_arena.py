@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from attnlab import aim, lab
 from attnlab.lab import registry
-from attnlab.lab.contest import contest
-from attnlab.lab.costs import measured
-from attnlab.lab.entrants import Own
-from attnlab.lab.events import events
+from attnlab.lab.contests.contest import contest
+from attnlab.lab.contests.costs import measured
+from attnlab.lab.contests.entrants import Own
+from attnlab.lab.contests.events import events
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """The table of what is exact and what is not."""
 
-from attnlab.lab.exactness import markdown, markup
-from attnlab.lab.formula import formulas
+from attnlab.lab.formulas.exactness import markdown, markup
+from attnlab.lab.formulas.formula import formulas
 
 
 def test_every_function_has_a_row_with_its_status():

@@ -4,8 +4,8 @@ import inspect
 
 import pytest
 
-from attnlab.lab.formula import STATUSES, formula, formulas, kind_of
-from attnlab.lab.plain import plain
+from attnlab.lab.formulas.formula import STATUSES, formula, formulas, kind_of
+from attnlab.lab.formulas.plain import plain
 
 ALL = formulas()
 

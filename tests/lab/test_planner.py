@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from attnlab import lab, rfa
 from attnlab.cli import app
 from attnlab.lab import registry
-from attnlab.lab.crossing import bootstrap, first_below, next_size, power_law, search
 from attnlab.lab.engine import SerialEngine
 from attnlab.lab.errors import UsageError
-from attnlab.lab.own_module import load
+from attnlab.lab.plans.crossing import bootstrap, first_below, next_size, power_law, search
+from attnlab.lab.plans.own_module import load
 from attnlab.lab.store import Store
 from attnlab.lab.trial import Trial
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from attnlab import aim, rfa
-from attnlab.lab.curves import curves
-from attnlab.lab.formula import Formula, Parameter, formula
-from attnlab.lab.ranges import values
-from attnlab.lab.tabulate import fields, request, tabulate
+from attnlab.lab.formulas.curves import curves
+from attnlab.lab.formulas.formula import Formula, Parameter, formula
+from attnlab.lab.formulas.ranges import values
+from attnlab.lab.formulas.tabulate import fields, request, tabulate
 
 NUMBER, INTEGER = Parameter("alpha", "number"), Parameter("n", "integer")
 
@@ -149,7 +149,7 @@ def test_results_of_any_form_are_named(result, named):
 )
 def test_a_wrong_request_is_refused_before_anything_is_computed(name, given, said, monkeypatch):
     asked = Formula(name, formula(name).function)
-    monkeypatch.setattr("attnlab.lab.tabulate.fields", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr("attnlab.lab.formulas.tabulate.fields", lambda *_: pytest.fail("computed"))
     with pytest.raises(ValueError, match=said):
         request(asked, given)
 

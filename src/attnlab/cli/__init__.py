@@ -127,7 +127,8 @@ def run(
 
     Examples: `attnlab run slr.manifold --set d=100 --set seeds=10`, `attnlab run my-sweep.toml --workers 2`.
     """
-    from attnlab.lab import own_module, registry, sweep
+    from attnlab.lab import registry, sweep
+    from attnlab.lab.plans import own_module
 
     with usage():
         for file in module or []:

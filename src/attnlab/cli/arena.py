@@ -11,8 +11,8 @@ from rich.table import Table
 from attnlab.cli.jobs import Job, choose_engine, compute, console, exit_code, show, usage
 
 if TYPE_CHECKING:
-    from attnlab.lab.contest import Contest
-    from attnlab.lab.scoreboard import Standings
+    from attnlab.lab.contests.contest import Contest
+    from attnlab.lab.contests.scoreboard import Standings
 
 
 def arena(
@@ -39,8 +39,8 @@ def arena(
     Examples: `attnlab arena --workers 2`, `attnlab arena --tasks slr.spiked --learners RFA,softmax --n 250,1000`,
     `attnlab arena --module my_learner.py --learners own.MyLearner,linear`.
     """
-    from attnlab.lab.contest import contest
-    from attnlab.lab.own_module import load
+    from attnlab.lab.contests.contest import contest
+    from attnlab.lab.plans.own_module import load
 
     with usage():
         for file in module or []:
@@ -59,7 +59,7 @@ def arena(
 
 
 def _run(request: Contest, job: Job, memory_workers: int | None) -> int:
-    from attnlab.lab.costs import measured
+    from attnlab.lab.contests.costs import measured
     from attnlab.lab.runner import collect
     from attnlab.lab.store import Store
 
@@ -77,7 +77,7 @@ def _run(request: Contest, job: Job, memory_workers: int | None) -> int:
 
 def _show(standings: Standings) -> None:
     """The errors at the largest number of examples, as a table."""
-    from attnlab.lab.scoreboard import KINDS
+    from attnlab.lab.contests.scoreboard import KINDS
 
     for kind in KINDS:
         if rows := standings.matrix(kind):
@@ -88,8 +88,8 @@ def _show(standings: Standings) -> None:
 
 
 def _list() -> None:
-    from attnlab.lab.entrants import entrants
-    from attnlab.lab.events import events
+    from attnlab.lab.contests.entrants import entrants
+    from attnlab.lab.contests.events import events
 
     console.print("tasks: " + ", ".join(events()), highlight=False)
     console.print("learners: " + ", ".join(entrants()), highlight=False)

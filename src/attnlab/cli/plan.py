@@ -11,7 +11,7 @@ from rich.table import Table
 from attnlab.cli.jobs import choose_engine, console, parse_knob, usage
 
 if TYPE_CHECKING:
-    from attnlab.lab.needs import Plan
+    from attnlab.lab.plans.needs import Plan
 
 
 def plan(
@@ -37,9 +37,9 @@ def plan(
 
     Example: `attnlab plan rfa.Task --error 0.1 --set task.d=8 --set task.n_keys=8`. Stopped, the same command goes on.
     """
-    from attnlab.lab.own_module import load
-    from attnlab.lab.planner import plan as find
-    from attnlab.lab.rounds import quietly
+    from attnlab.lab.plans.own_module import load
+    from attnlab.lab.plans.planner import plan as find
+    from attnlab.lab.plans.rounds import quietly
 
     with usage():
         for file in module or []:

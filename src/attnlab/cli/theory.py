@@ -15,8 +15,8 @@ from rich.table import Table as Grid
 from attnlab.cli.jobs import console, usage
 
 if TYPE_CHECKING:
-    from attnlab.lab.formula import Formula, Parameter
-    from attnlab.lab.tabulate import Request, Table
+    from attnlab.lab.formulas.formula import Formula, Parameter
+    from attnlab.lab.formulas.tabulate import Request, Table
 
 # The parameters of a function are options that only its signature knows, --help among them.
 SETTINGS = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
@@ -56,9 +56,9 @@ def theory(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = Non
 
     Example: `attnlab theory aim.mmse --alpha 0.05:0.2:0.01 --rho 0.5 --plot mmse.png`. Alone it lists them all.
     """
-    from attnlab.lab.formula import formula, formulas
+    from attnlab.lab.formulas.formula import formula, formulas
+    from attnlab.lab.formulas.tabulate import request, tabulate
     from attnlab.lab.registry import SYSTEMS
-    from attnlab.lab.tabulate import request, tabulate
 
     with usage():
         order = parse(words or [])
@@ -107,7 +107,7 @@ def parse(words: list[str]) -> Order:
 
 def check_outputs(order: Order, asked: Request) -> None:
     """Refuse what could not be written or drawn before anything is computed."""
-    from attnlab.lab.curves import check
+    from attnlab.lab.formulas.curves import check
 
     for option, file in {"csv": order.csv, "json": order.json, "plot": order.plot}.items():
         if file in ("", "-"):
@@ -126,7 +126,7 @@ def check_outputs(order: Order, asked: Request) -> None:
 
 def deliver(order: Order, table: Table) -> None:
     """Write or print the answer; doubts go to the error stream, so that a pipe stays clean."""
-    from attnlab.lab.curves import chosen, curves
+    from attnlab.lab.formulas.curves import chosen, curves
 
     if order.plot:
         from attnlab.common.drawing import style
@@ -194,7 +194,7 @@ def _default(parameter: Parameter) -> str:
 
 def _show(table: Table) -> None:
     """On a terminal: what was varied and the results; a single point as a list of names and values."""
-    from attnlab.lab.tabulate import spread
+    from attnlab.lab.formulas.tabulate import spread
 
     asked = table.request
     rows = [spread(row) for row in table.rows]

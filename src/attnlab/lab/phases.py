@@ -17,8 +17,8 @@ from attnlab.common.seeds import generator
 from attnlab.common.validation import integer
 from attnlab.lab.engine import Engine
 from attnlab.lab.lattice import Axis, Node, Square, coarse, divided
-from attnlab.lab.rounds import Rounds, Say, quietly, rounds
-from attnlab.lab.setting import Choice, Item, apply
+from attnlab.lab.plans.rounds import Rounds, Say, quietly, rounds
+from attnlab.lab.plans.setting import Choice, Item, apply
 from attnlab.lab.trial import Trial
 
 if TYPE_CHECKING:

@@ -91,22 +91,33 @@ class Trial:
             pass
 
     def __call__(self, params: Params, seed: np.random.SeedSequence) -> Record:
-        """Sample, fit, test; the null predictor is the mean of the training outputs."""
+        """Sample, fit, test; the theory of the systems beside."""
         planted, train, test = spawn(seed, 3)
         task, learner = self.build(params, int(planted.generate_state(1)[0]))
         n_train = train_size(task, params)
-        X, y = task.sample(n_train, train)
-        with warnings.catch_warnings():
-            # whether the learner converged is in the record
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            learner.fit(X, y)
-        X_test, y_test = task.sample(params["n_test"], test)
-        error = float(np.mean((learner.predict(X_test) - y_test) ** 2))
-        null = float(np.mean((y_test - y.mean(axis=0)) ** 2))
         said = predictions(task, learner, n_train) if self.theory else {}
         theory = {f"theory.{name}": value for name, value in said.items()}
-        settled = {"converged": bool(learner.converged_)} if hasattr(learner, "converged_") else {}
-        return {"mse": error, "null": null, "relative_error": error / null, **settled, **theory}
+        return {**examine(task, learner, (n_train, params["n_test"]), (train, test)), **theory}
+
+
+def examine(
+    task: Any, learner: Any, sizes: tuple[int, int], seeds: tuple[np.random.SeedSequence, np.random.SeedSequence]
+) -> Record:
+    """Fit to examples and test on others (their numbers and seeds in this order), against the null predictor, the mean
+    of the training outputs.
+    """
+    X, y = task.sample(sizes[0], seeds[0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner.fit(X, y)
+    X_test, y_test = task.sample(sizes[1], seeds[1])
+    predicted = np.asarray(learner.predict(X_test))
+    if predicted.shape != y_test.shape:
+        raise ValueError(f"predictions must have shape {y_test.shape}, got {predicted.shape}")
+    error, null = float(np.mean((predicted - y_test) ** 2)), float(np.mean((y_test - y.mean(axis=0)) ** 2))
+    settled = not any(issubclass(each.category, ConvergenceWarning) for each in caught)
+    converged = settled and bool(getattr(learner, "converged_", True))
+    return {"mse": error, "null": null, "relative_error": error / null, "converged": converged}
 
 
 def train_size(task: Any, params: Params) -> int:

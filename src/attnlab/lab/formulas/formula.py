@@ -16,7 +16,7 @@ import numpy as np
 
 from attnlab.common.validation import one_of
 from attnlab.lab import registry
-from attnlab.lab.plain import plain
+from attnlab.lab.formulas.plain import plain
 
 Kind = Literal["number", "integer", "flag", "text", "array", "tuple", "object", "beyond"]
 REQUIRED = ...

@@ -13,13 +13,13 @@ import numpy as np
 from attnlab.common.records import Records
 from attnlab.common.validation import integer, real
 from attnlab.lab import registry
-from attnlab.lab.crossing import bootstrap, next_size, power_law
 from attnlab.lab.engine import Engine
-from attnlab.lab.forecast import Forecast, Oracle
-from attnlab.lab.needs import Cost, Need, Plan
-from attnlab.lab.rounds import Rounds, Say, last_line, quietly, rounds
+from attnlab.lab.plans.crossing import bootstrap, next_size, power_law
+from attnlab.lab.plans.forecast import Forecast, Oracle
+from attnlab.lab.plans.needs import Cost, Need, Plan
+from attnlab.lab.plans.rounds import Rounds, Say, last_line, quietly, rounds
+from attnlab.lab.plans.setting import Choice, Item, apply
 from attnlab.lab.runner import Result
-from attnlab.lab.setting import Choice, Item, apply
 from attnlab.lab.trial import Trial
 
 # What is planned for when no learner is named: those that learn such a task from examples alone.

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnlab.common.drawing import COLORS, line, panels
 from attnlab.common.validation import one_of
-from attnlab.lab.tabulate import Request, Table, spread
+from attnlab.lab.formulas.tabulate import Request, Table, spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.seeds import digest, spawn
 from attnlab.common.validation import integer, one_of
+from attnlab.lab.contests.entrants import Declined, Entrant, Own, bare, entrants
+from attnlab.lab.contests.events import Event, events
+from attnlab.lab.contests.scoreboard import Key, Standings, draw
 from attnlab.lab.engine import Engine
-from attnlab.lab.entrants import Declined, Entrant, Own, bare, entrants
-from attnlab.lab.events import Event, events
 from attnlab.lab.runner import Result, run
-from attnlab.lab.scoreboard import Key, Standings, draw
+from attnlab.lab.trial import examine
 
 SEEDS = {"quick": 3, "paper": 10}
 N_TEST = 2000
@@ -34,29 +33,15 @@ class Bout:
     entrants: Mapping[str, Entrant]
 
     def __call__(self, params: Params, seed: np.random.SeedSequence) -> Record:
-        """Sample, tune and fit, test; the null predictor is the mean of the training outputs."""
+        """Sample, tune and fit, test; the exact references of the task beside."""
         planted, train, test = spawn(seed, 3)
         number = int(planted.generate_state(1)[0])
         n = params["n_train"]
         stage = self.events[params["task"]].stage(params["scale"], number)
         learner = seeded(self.entrants[params["learner"]].enter(stage, n), number)
-        X, y = stage.task.sample(n, train)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            learner.fit(X, y)
-        X_test, y_test = stage.task.sample(params["n_test"], test)
-        predicted = np.asarray(learner.predict(X_test))
-        if predicted.shape != y_test.shape:
-            raise ValueError(f"predictions must have shape {y_test.shape}, got {predicted.shape}")
-        error, null = np.mean((predicted - y_test) ** 2), np.mean((y_test - y.mean(axis=0)) ** 2)
+        record = examine(stage.task, learner, (n, params["n_test"]), (train, test))
         theory = stage.references(bare(learner), n)
-        return {
-            "mse": float(error),
-            "null": float(null),
-            "relative_error": float(error / null),
-            "converged": not any(issubclass(w.category, ConvergenceWarning) for w in caught),
-            **{f"theory.{name}": value for name, value in theory.items()},
-        }
+        return {**record, **{f"theory.{name}": value for name, value in theory.items()}}
 
 
 def seeded(learner: Any, seed: int) -> Any:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from attnlab.lab.formula import STATUSES, Formula
+from attnlab.lab.formulas.formula import STATUSES, Formula
 
 
 def markdown(formulas: Iterable[Formula]) -> str:

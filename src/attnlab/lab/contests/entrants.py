@@ -19,8 +19,15 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from attnlab.lab import registry
-from attnlab.lab.adapters import Calibrated, FlattenOutputs, FlattenTokens, IndexedLayer, PrependQuery, ScaleTokens
-from attnlab.lab.events import Stage, unpacked
+from attnlab.lab.contests.adapters import (
+    Calibrated,
+    FlattenOutputs,
+    FlattenTokens,
+    IndexedLayer,
+    PrependQuery,
+    ScaleTokens,
+)
+from attnlab.lab.contests.events import Stage, unpacked
 
 HEADS = 300
 STARTS = 2

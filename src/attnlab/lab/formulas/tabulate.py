@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.common.validation import one_of
-from attnlab.lab.formula import Formula
-from attnlab.lab.ranges import values
+from attnlab.lab.formulas.formula import Formula
+from attnlab.lab.formulas.ranges import values
 
 MAX_POINTS = 10_000
 Row = dict[str, Any]

@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 from attnlab.common.figure import Cell
-from attnlab.lab.memory import measure
-from attnlab.lab.scoreboard import Standings
+from attnlab.lab.contests.memory import measure
+from attnlab.lab.contests.scoreboard import Standings
 
 
 def measured(standings: Standings, folder: str | os.PathLike[str], workers: int = 1) -> Standings:

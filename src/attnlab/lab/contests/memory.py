@@ -23,7 +23,7 @@ def measure(cells: Iterable[Cell], workers: int = 1) -> list[float]:
 
 
 def _in_fresh_process(cell: Cell) -> float:
-    command = [sys.executable, "-m", "attnlab.lab.memory"]
+    command = [sys.executable, "-m", "attnlab.lab.contests.memory"]
     done = subprocess.run(command, input=cloudpickle.dumps(cell), capture_output=True, env={**os.environ, **ONE_THREAD})
     return float(done.stdout.split()[-1]) if done.returncode == 0 else float("nan")
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from attnlab.common.drawing import COLORS, MARKERS, line, panels, plain_log, points, style
 from attnlab.common.records import Estimate, Records
-from attnlab.lab.forecast import Forecast
+from attnlab.lab.plans.forecast import Forecast
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from attnlab.common.records import Estimate, Records, jackknife
+from attnlab.lab.contests.scoreboard_drawing import costs, curves, field_text, heat_map, last, played, size
 from attnlab.lab.page import report
 from attnlab.lab.runner import Result
-from attnlab.lab.scoreboard_drawing import costs, curves, field_text, heat_map, last, played, size
 from attnlab.lab.store import StoredCell
 
 BAYES = "Bayes"
@@ -35,7 +35,7 @@ class Standings:
     result : the records of all cells, as :func:`attnlab.lab.run` gives them.
     declined : (task, learner, n) of whoever could not enter, with the reason.
     tasks, learners : all that were asked for, in order.
-    memory : peak memory in MB by learner, where it was measured (:func:`attnlab.lab.memory.measure`).
+    memory : peak memory in MB by learner, where it was measured (:func:`attnlab.lab.contests.memory.measure`).
     """
 
     result: Result

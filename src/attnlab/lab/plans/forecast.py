@@ -9,7 +9,7 @@ from typing import Any
 
 from attnlab.common.reference import Reference
 from attnlab.lab import registry
-from attnlab.lab.crossing import search
+from attnlab.lab.plans.crossing import search
 
 # How far beyond the simulated sizes theory is asked.
 REACH = 64

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.lab.formula import Parameter
+from attnlab.lab.formulas.formula import Parameter
 
 LONGEST = 1_000_000
 FORMS = "a number, a list a,b,c, a range start:end:step, or start:end:n20 (equal steps) or start:end:x20 (equal ratios)"

@@ -6,7 +6,7 @@ view          what learners are given
 (none)        the task as it is
 weight        one attention weight of an aim task, y[:, 0, 1]: a scalar task. The weight and not its logit: it is what
               attention puts out, and bounded; the logit is a plain quadratic form with heavy tails.
-layer         an aim task as a multi-head layer (:func:`attnlab.lab.adapters.as_layer`): a sequence task
+layer         an aim task as a multi-head layer (:func:`attnlab.lab.contests.adapters.as_layer`): a sequence task
 ============  ===============================================================================================
 """
 
@@ -20,7 +20,7 @@ import cloudpickle
 import numpy as np
 
 from attnlab.lab import registry
-from attnlab.lab.adapters import ReadOut, as_layer
+from attnlab.lab.contests.adapters import ReadOut, as_layer
 from attnlab.lab.trial import predictions
 
 VIEWS: dict[str, Callable[[Any], Any]] = {"": lambda task: task, "weight": ReadOut, "layer": as_layer}

@@ -1,0 +1,1 @@
+"""The arena: learners against tasks on equal data."""

@@ -1,0 +1,1 @@
+"""Theory functions at the command line: found by their signatures, tabulated over ranges, drawn."""

@@ -1,0 +1,1 @@
+"""The planner: how many samples, and what they cost."""
