@@ -39,7 +39,7 @@ def state(browser, view):
 
 
 def facts(browser, view):
-    return find(browser, f"#{view} .facts").text
+    return find(browser, f"#panel-{view} .facts").text
 
 
 def test_no_complaint_and_no_request_while_all_views_are_opened(browser, page):
@@ -48,24 +48,30 @@ def test_no_complaint_and_no_request_while_all_views_are_opened(browser, page):
     for view in VIEWS:
         find(browser, f"#tab-{view}").click()
         settle(browser)
-        shown = [v for v in VIEWS if find(browser, f"#{v}").is_displayed()]
+        shown = [v for v in VIEWS if find(browser, f"#panel-{v}").is_displayed()]
         assert shown == [view]
-        assert all(f.text for f in browser.find_elements("css selector", f"#{view} h3"))
+        assert all(f.text for f in browser.find_elements("css selector", f"#panel-{view} h3"))
     assert complaints(browser) == []
     assert requests(browser) == []
+
+
+def test_a_view_opened_by_its_name_leaves_the_tabs_in_sight(browser, page):
+    show(browser, page, "#mha")
+    assert find(browser, "#panel-mha").is_displayed()
+    assert browser.execute_script("return scrollY") == 0
 
 
 def test_tabs_answer_to_arrow_keys(browser, page):
     show(browser, page, "#aim")
     find(browser, "#tab-aim").send_keys(Keys.ARROW_LEFT)
-    assert find(browser, "#mha").is_displayed()
+    assert find(browser, "#panel-mha").is_displayed()
     assert browser.switch_to.active_element.get_attribute("id") == "tab-mha"
 
 
 @pytest.mark.parametrize("view", FIRST_FAST)
 def test_every_control_has_a_name_and_moves_with_the_keyboard(browser, page, view):
     show(browser, page, f"#{view}")
-    for control in browser.find_elements("css selector", f"#{view} .controls input, #{view} .controls select"):
+    for control in browser.find_elements("css selector", f"#panel-{view} .controls input, #panel-{view} .controls select"):
         name = control.get_attribute("id")
         assert find(browser, f'label[for="{name}"]').text
         before = control.get_attribute("value")
@@ -97,7 +103,7 @@ def test_an_address_pasted_into_the_open_page_is_followed(browser, page):
     show(browser, page, "#aim")
     browser.execute_script('location.hash = "#slr?lam=0.9&d=100"')
     settle(browser)
-    assert find(browser, "#slr").is_displayed()
+    assert find(browser, "#panel-slr").is_displayed()
     assert (state(browser, "slr")["lam"], state(browser, "slr")["d"]) == (0.9, 100)
 
 
@@ -108,7 +114,7 @@ def test_a_wrong_address_falls_back_to_what_is_allowed(browser, page, fragment):
     complaints(browser)
     show(browser, page, fragment)
     assert complaints(browser) == []
-    assert any(find(browser, f"#{view}").is_displayed() for view in VIEWS)
+    assert any(find(browser, f"#panel-{view}").is_displayed() for view in VIEWS)
 
 
 def test_more_tokens_keep_the_scaled_number_of_samples(browser, page):
@@ -121,7 +127,7 @@ def test_more_tokens_keep_the_scaled_number_of_samples(browser, page):
 
 def test_the_movable_point_answers_to_keys_and_keeps_the_focus(browser, page):
     show(browser, page, "#aim?rho=0.5&alpha=0.1")
-    point = find(browser, "#aim .handle")
+    point = find(browser, "#panel-aim .handle")
     browser.execute_script("arguments[0].focus()", point)
     for key in (Keys.ARROW_RIGHT, Keys.ARROW_UP, Keys.ARROW_UP):
         browser.switch_to.active_element.send_keys(key)
@@ -133,7 +139,7 @@ def test_the_movable_point_answers_to_keys_and_keeps_the_focus(browser, page):
 
 def test_the_movable_point_can_be_dragged_across_the_threshold(browser, page):
     show(browser, page, "#aim?rho=0.5&alpha=0.1")
-    ActionChains(browser).drag_and_drop_by_offset(find(browser, "#aim .handle"), 150, 0).perform()
+    ActionChains(browser).drag_and_drop_by_offset(find(browser, "#panel-aim .handle"), 150, 0).perform()
     settle(browser)
     assert state(browser, "aim")["alpha"] > 0.1875
     assert state(browser, "aim")["rho"] == 0.5
@@ -147,7 +153,7 @@ def test_a_click_starts_a_trajectory_and_a_drag_does_not(browser, page):
     settle(browser)
     assert len(state(browser, "slr")["starts"].split(";")) == 2
     assert "of 2 trajectories" in facts(browser, "slr")
-    ActionChains(browser).drag_and_drop_by_offset(find(browser, "#slr .handle"), 30, 0).perform()
+    ActionChains(browser).drag_and_drop_by_offset(find(browser, "#panel-slr .handle"), 30, 0).perform()
     settle(browser)
     assert len(state(browser, "slr")["starts"].split(";")) == 2
     find(browser, "#slr-clear").click()
@@ -165,7 +171,7 @@ def test_the_planted_pair_loses_stability_at_the_slider(browser, page):
 def test_stored_points_show_where_they_were_run_and_a_button_leads_there(browser, page):
     show(browser, page, "#rfa?target=f1_p2&d=64")
     assert "no stored run at this target" in find(browser, '[data-name="rfa-curves"] svg').get_attribute("textContent")
-    browser.find_element("xpath", "//section[@id='rfa']//button[contains(., 'learning curve')]").click()
+    browser.find_element("xpath", "//section[@id='panel-rfa']//button[contains(., 'learning curve')]").click()
     settle(browser)
     assert state(browser, "rfa")["d"] == 16
     drawn = find(browser, '[data-name="rfa-curves"] svg').get_attribute("textContent")
@@ -178,7 +184,7 @@ def commands(browser, page):
     settings = {"aim": "rho=0.8&tokens=3", "slr": "lam=0.3&L=5", "rfa": "target=f2_q1&scale=2", "mha": "m=3&n=24"}
     for view, setting in [*settings.items(), ("aim", "channel=hardmax&tokens=2"), ("rfa", "target=softmax_g4")]:
         show(browser, page, f"#{view}?{setting}")
-        yield find(browser, f"#{view} .command code").text, find(browser, f"#{view} .python code").text
+        yield find(browser, f"#panel-{view} .command code").text, find(browser, f"#panel-{view} .python code").text
 
 
 def test_the_commands_are_valid_requests(browser, page):
@@ -193,7 +199,7 @@ def test_the_commands_are_valid_requests(browser, page):
 
 def test_the_line_of_python_prints_what_the_page_says(browser, page, capsys):
     show(browser, page, "#aim?rho=0.8&tokens=3&alpha=0.05")
-    exec(find(browser, "#aim .python code").text)
+    exec(find(browser, "#panel-aim .python code").text)
     printed = float(capsys.readouterr().out)
     said = float(re.search(r"Bayes error at this setting: ([0-9.]+)\.", facts(browser, "aim")).group(1))
     assert said == pytest.approx(printed, rel=1e-3)
@@ -201,7 +207,7 @@ def test_the_line_of_python_prints_what_the_page_says(browser, page, capsys):
 
 def test_copy_says_that_it_has_copied(browser, page):
     show(browser, page, "#mha")
-    button = find(browser, "#mha .command .copy")
+    button = find(browser, "#panel-mha .command .copy")
     button.click()
     settle(browser)
     assert button.text == "copied"
@@ -211,7 +217,7 @@ def test_copy_says_that_it_has_copied(browser, page):
 def test_charts_are_saved_as_png_and_csv(browser, page, tmp_path, view):
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
     show(browser, page, f"#{view}")
-    for figure in browser.find_elements("css selector", f"#{view} .chart"):
+    for figure in browser.find_elements("css selector", f"#panel-{view} .chart"):
         for button in figure.find_elements("css selector", ".exports button"):
             button.click()
             target = tmp_path / f"attnlab-{figure.get_attribute('data-name')}.{button.text.lower()}"
@@ -232,14 +238,14 @@ def wait_for(path, seconds=10):
 
 
 SLOW_STATES = [pytest.param(state, marks=pytest.mark.slow) for state in ("mha?m=3", "aim?channel=hardmax")]
-OUTSIDE = """return [...document.querySelectorAll(`#${arguments[0]} .drawing svg`)].flatMap((svg) => {
+OUTSIDE = """return [...document.querySelectorAll(`#panel-${arguments[0]} .drawing svg`)].flatMap((svg) => {
   const frame = svg.getBoundingClientRect();
   return [...svg.querySelectorAll("text")].filter((text) => {
     const box = text.getBoundingClientRect();
     return box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1;
   }).map((text) => text.textContent);
 })"""
-OVERLAPPING = """return [...document.querySelectorAll(`#${arguments[0]} .drawing svg`)].flatMap((svg) => {
+OVERLAPPING = """return [...document.querySelectorAll(`#panel-${arguments[0]} .drawing svg`)].flatMap((svg) => {
   const texts = [...svg.querySelectorAll("text")].map((t) => [t.textContent, t.getBoundingClientRect()]), found = [];
   texts.forEach(([a, p], i) => texts.slice(i + 1).forEach(([b, q]) => {
     const across = p.left < q.right - 1 && q.left < p.right - 1, along = p.top < q.bottom - 3 && q.top < p.bottom - 3;
@@ -272,7 +278,7 @@ def test_on_a_phone_the_controls_stay_in_sight(browser, page):
     try:
         show(browser, page, "#aim")
         browser.execute_script("scrollTo(0, document.body.scrollHeight / 2)")
-        top = browser.execute_script("return document.querySelector('#aim .controls').getBoundingClientRect().top")
+        top = browser.execute_script("return document.querySelector('#panel-aim .controls').getBoundingClientRect().top")
         assert top == 0
     finally:
         resize(browser, LAPTOP)
@@ -281,7 +287,7 @@ def test_on_a_phone_the_controls_stay_in_sight(browser, page):
 def test_without_a_store_each_view_says_what_to_run(browser, empty_page):
     for view in VIEWS:
         show(browser, empty_page, f"#{view}")
-        note = find(browser, f"#{view} .nothing")
+        note = find(browser, f"#panel-{view} .nothing")
         assert note.is_displayed()
         words = note.find_element("css selector", "code").text.split()
         assert words[:2] == ["attnlab", "reproduce"]

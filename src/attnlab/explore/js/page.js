@@ -55,7 +55,7 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
   }
 
   function build(name) {
-    const view = views[name], section = document.getElementById(name), panel = section.querySelector(".controls");
+    const view = views[name], section = document.getElementById(`panel-${name}`), panel = section.querySelector(".controls");
     for (const control of view.controls) {
       const id = `${name}-${control.key}`;
       if (control.kind === "choice") {
@@ -134,9 +134,9 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
   }
 
   function render() {
-    const view = views[current], section = document.getElementById(current);
+    const view = views[current], section = document.getElementById(`panel-${current}`);
     for (const name of Object.keys(views)) {
-      document.getElementById(name).hidden = name !== current;
+      document.getElementById(`panel-${name}`).hidden = name !== current;
       const tab = document.getElementById(`tab-${name}`);
       tab.setAttribute("aria-selected", name === current);
       tab.tabIndex = name === current ? 0 : -1;

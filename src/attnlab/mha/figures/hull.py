@@ -61,9 +61,9 @@ def draw(records: Records) -> Canvas:
             label = {0: "long axes (m − 1)", m - 1: "next axes"}.get(axis)
             ax.plot(ns, np.exp(lengths[:, axis]), "o-", color=COLORS[1] if long else COLORS[0], label=label)
         ax.set(yscale="log", xlabel="examples n", title=f"m = {m} heads, ρ = {rho:g}")
-        ax.set(ylabel="length of the body's axes, 1/√curvature")
         log_values(ax, ns)
         ax.legend(loc="center right")
+    axes[0, 0].set_ylabel("axis of the body, 1/√curvature")
     ax = axes[0, -1]
     for i, (m, rho) in enumerate(settings):
         for name, marker, text in (("span_error", "o", "span (sine)"), ("sum_error", "s", "sum of W")):
