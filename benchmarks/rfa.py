@@ -16,6 +16,7 @@ from attnlab.rfa.backend import Blas, Features
 from attnlab.rfa.bias import mean_matrix
 from attnlab.rfa.features import AttentionFeatures
 from attnlab.rfa.figures import FIGURES
+from attnlab.rfa.solvers.few_keys import gram_of_scores
 from attnlab.rfa.solvers.ridge import gram
 from benchmarks.baselines import rfa as baseline
 from benchmarks.harness import alternate, exponent, growth, middle, peak_memory, speed_up
@@ -90,6 +91,22 @@ def _rates(X: np.ndarray, heads: AttentionFeatures) -> list[Row]:
             compile=timings[3].compile,
         ),
     ]
+
+
+def _few_keys() -> Row:
+    """The Gram matrix of few wide tokens, from the scores of the keys against from the features."""
+    n, d, keys = 2048, 64, 3
+    X, _ = Task("key_power", p=2, d=d, n_keys=keys).sample(n, seed=0)
+    device = Blas("float32")
+    features = Features(AttentionFeatures(HEADS, d, 0, mean_matrix(None, d)), device.put(X), device, reuse=True)
+    detail = f"n={n}, M={HEADS}, d={d}, N={keys}; {d + 1} against {keys * (keys + 1)} operations a head and pair"
+    return speed_up(
+        "rfa Gram from scores, few keys",
+        lambda: gram_of_scores(features),
+        lambda: gram(features, n, device),
+        target=">= 1",
+        detail=detail,
+    )
 
 
 def _memory(X: np.ndarray, y: np.ndarray) -> Row:
@@ -176,7 +193,7 @@ def run() -> list[Row]:
     X, y = Task("key_power", p=2, d=D, n_keys=KEYS).sample(N + N_TEST, seed=0)
     seed = RandomFeatureAttention(1, random_state=0).fit(X[:2], y[:2]).seed_
     heads = AttentionFeatures(HEADS, D, seed, mean_matrix(None, D))
-    return [*_fit_predict(X, y[:N], heads), *_rates(X, heads), _memory(X, y[:N]), _figures(), *_growth()]
+    return [*_fit_predict(X, y[:N], heads), *_rates(X, heads), _few_keys(), _memory(X, y[:N]), _figures(), *_growth()]
 
 
 if __name__ == "__main__":

@@ -71,7 +71,9 @@ def test_tabs_answer_to_arrow_keys(browser, page):
 @pytest.mark.parametrize("view", FIRST_FAST)
 def test_every_control_has_a_name_and_moves_with_the_keyboard(browser, page, view):
     show(browser, page, f"#{view}")
-    for control in browser.find_elements("css selector", f"#panel-{view} .controls input, #panel-{view} .controls select"):
+    for control in browser.find_elements(
+        "css selector", f"#panel-{view} .controls input, #panel-{view} .controls select"
+    ):
         name = control.get_attribute("id")
         assert find(browser, f'label[for="{name}"]').text
         before = control.get_attribute("value")
@@ -278,7 +280,9 @@ def test_on_a_phone_the_controls_stay_in_sight(browser, page):
     try:
         show(browser, page, "#aim")
         browser.execute_script("scrollTo(0, document.body.scrollHeight / 2)")
-        top = browser.execute_script("return document.querySelector('#panel-aim .controls').getBoundingClientRect().top")
+        top = browser.execute_script(
+            "return document.querySelector('#panel-aim .controls').getBoundingClientRect().top"
+        )
         assert top == 0
     finally:
         resize(browser, LAPTOP)

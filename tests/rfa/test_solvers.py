@@ -4,12 +4,13 @@ from scipy import optimize
 
 from attnlab.rfa.backend import Blas, Features
 from attnlab.rfa.bias import mean_matrix
-from attnlab.rfa.features import AttentionFeatures
+from attnlab.rfa.features import AttentionFeatures, MLPFeatures
 from attnlab.rfa.kernels import kernel
 from attnlab.rfa.solvers.cg import preconditioned_cg
 from attnlab.rfa.solvers.erm import LOSSES, on_ball, penalised
+from attnlab.rfa.solvers.few_keys import GROUP, gram_of_scores, has_few_keys
 from attnlab.rfa.solvers.path import ridge_path
-from attnlab.rfa.solvers.ridge import dual, gram, nested_solve, primal
+from attnlab.rfa.solvers.ridge import dual, gram, nested_solve, primal, whole_gram
 from attnlab.rfa.task import Task
 
 
@@ -43,6 +44,33 @@ def test_gram_blocks_add_up(data):
     Phi = np.concatenate(list(features(X, 600)), axis=1)
     G = gram(features(X, 600), 60, Blas("float64"))
     np.testing.assert_allclose(np.tril(G), np.tril(Phi @ Phi.T), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("score", "normalize"), [("relu", "mean"), ("exp", "softmax"), ("erf", "mean"), ("relu", "relu_sum")]
+)
+@pytest.mark.parametrize("heads", [30, GROUP + 100])
+def test_few_keys_give_the_same_gram_matrix_from_their_scores(score, normalize, heads):
+    X, y = Task(d=16, n_keys=3).sample(40, seed=3)
+    device = Blas("float64")
+    heads = AttentionFeatures(heads, 16, 1, mean_matrix("identity", 16), 0.5, score, normalize)
+    few = Features(heads, device.put(X), device)
+    assert has_few_keys(few)
+    G, expected = gram_of_scores(few), np.tril(gram(few, 40, device))
+    # sums of 17 M products, float64
+    assert np.abs(np.tril(G) - expected).max() < 1e-12 * np.abs(expected).max()
+    assert np.array_equal(np.tril(whole_gram(few)), np.tril(G))
+    Phi = np.concatenate(list(few), axis=1)
+    theta = dual(few, y[:, None], 1e-3, keep=True)
+    alpha = np.linalg.solve(Phi @ Phi.T + 40e-3 * np.eye(40), y[:, None])
+    assert np.abs(theta - Phi.T @ alpha).max() < 1e-9 * np.abs(theta).max()
+
+
+def test_many_keys_an_accelerator_or_other_units_do_not_count_as_few():
+    device = Blas()
+    X, _ = Task(d=16, n_keys=4).sample(5)
+    assert not has_few_keys(Features(AttentionFeatures(8, 16, 1, mean_matrix(None, 16)), device.put(X), device))
+    assert not has_few_keys(Features(MLPFeatures(8, 16, 5, 1), device.put(X), device))
 
 
 @pytest.mark.parametrize("shifts", [(0.1, 0.1, 0.1), (0.1, 0.2, 0.3)])

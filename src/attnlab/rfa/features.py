@@ -125,10 +125,13 @@ class AttentionFeatures:
 
     def apply(self, xp: Any, inputs: tuple[Any, ...], weights: Any) -> Any:
         """Features ``(n, D * heads)`` of one block."""
-        query, keys, values = inputs
+        return (inputs[2] @ self.attention(xp, inputs, weights)).reshape(len(inputs[0]), -1)
+
+    def attention(self, xp: Any, inputs: tuple[Any, ...], weights: Any) -> Any:
+        """Attention weights ``(n, N, heads)`` of one block."""
+        query, keys, _ = inputs
         Q = xp.swapaxes(xp.matmul(query, weights), 0, 1)
-        phi = values @ attend(xp, keys @ Q, self.score, self.normalize)
-        return phi.reshape(len(query), -1)
+        return attend(xp, keys @ Q, self.score, self.normalize)
 
     def write(self, out: np.ndarray, inputs: tuple[np.ndarray, ...], weights: np.ndarray) -> None:
         """The same in place: the queries' products and the scores of a tile are written over those of the last."""

@@ -21,7 +21,7 @@ from attnlab.rfa.features import FeatureMap
 from attnlab.rfa.solvers.cg import preconditioned_cg
 from attnlab.rfa.solvers.erm import LOSSES, on_ball, penalised
 from attnlab.rfa.solvers.path import RidgePath, ridge_path
-from attnlab.rfa.solvers.ridge import apply, dual, gram, primal, pull_back
+from attnlab.rfa.solvers.ridge import apply, dual, primal, pull_back, whole_gram
 
 SOLVERS = ("auto", "primal", "dual", "streamed", "cg")
 # Features up to this many bytes are kept between the Gram matrix and the coefficients; beyond, they are computed twice.
@@ -170,7 +170,7 @@ class RidgeOnFeatures(KernelMachine):
         return dual(features, Y, self.ridge_, keep=keep)
 
     def _solve_from_gram(self, features: Features, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
-        G = np.asarray(gram(features.passing(), len(Y), features.backend))
+        G = np.asarray(whole_gram(features))
         fitted = fit_gram(G, Y, ridges, self.loss, self.norm_bound)
         self.ridge_, self.converged_, self.n_iter_, self.path_ = fitted[1:]
         return pull_back(features.passing(), fitted[0], features.backend)

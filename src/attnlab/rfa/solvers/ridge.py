@@ -21,6 +21,7 @@ import numpy as np
 from scipy import linalg
 
 from attnlab.rfa.backend import Backend, Features
+from attnlab.rfa.solvers.few_keys import gram_of_scores, has_few_keys
 
 Blocks = Iterable[Any]
 
@@ -31,6 +32,13 @@ def gram(features: Blocks, n: int, device: Backend) -> Any:
     for block in features:
         G = device.add_gram(G, block)
     return G
+
+
+def whole_gram(features: Features) -> Any:
+    """Phi Phi^T (lower triangle) the cheaper way: from the features, or from the scores where keys are few."""
+    if has_few_keys(features):
+        return gram_of_scores(features)
+    return gram(features.passing(), features.shape[0], features.backend)
 
 
 def product(A: Any, B: Any, device: Backend) -> np.ndarray:
@@ -56,9 +64,12 @@ def apply(features: Features, theta: np.ndarray) -> np.ndarray:
 def dual(features: Features, Y: np.ndarray, ridge: float, *, keep: bool) -> np.ndarray:
     """theta from the n x n system. With ``keep`` the features stay in memory, otherwise they are computed twice."""
     n, device = len(Y), features.backend
-    blocks: Blocks = list(features) if keep else features.passing()
-    alpha = device.solve(gram(blocks, n, device), n * ridge, Y)
-    return pull_back(blocks, alpha, device)
+    if keep and not has_few_keys(features):
+        blocks: Blocks = list(features)
+        G = gram(blocks, n, device)
+    else:
+        blocks, G = features.passing(), whole_gram(features)
+    return pull_back(blocks, device.solve(G, n * ridge, Y), device)
 
 
 def primal(features: Features, Y: np.ndarray, ridge: float) -> np.ndarray:
