@@ -1,8 +1,11 @@
+import os
+
 import numpy as np
 import pytest
 from toy_figures import FIGURE
 
 from attnlab import lab
+from attnlab.lab.engine import LocalWorkers, same_environment
 from attnlab.lab.errors import LabError
 from attnlab.lab.runner import compute_cells
 
@@ -64,3 +67,20 @@ def test_compiled_code_is_dropped_when_a_worker_grows_too_large(monkeypatch):
     monkeypatch.setattr(outcome, "COMPILED_CODE_LIMIT", 0)
     outcome.compute(FIGURE.cells("quick")[0])
     assert dropped
+
+
+@pytest.mark.slow
+def test_workers_leave_the_environment_of_the_driver_as_it_was():
+    before = dict(os.environ)
+    with LocalWorkers(1)() as client:
+        inside = client.submit(os.environ.get, "OPENBLAS_NUM_THREADS", pure=False).result(timeout=60)
+    assert inside == "1"
+    assert dict(os.environ) == before
+
+
+def test_what_is_set_and_what_is_added_is_undone(monkeypatch):
+    monkeypatch.setenv("ATTNLAB_SET", "here")
+    before = dict(os.environ)
+    with same_environment():
+        os.environ.update({"ATTNLAB_SET": "there", "ATTNLAB_ADDED": "1"})
+    assert dict(os.environ) == before

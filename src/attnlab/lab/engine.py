@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import queue
 import tomllib
 from collections import Counter, deque
@@ -165,6 +166,7 @@ class LocalWorkers:
             "distributed.comm.timeouts.connect": "5s",
         }
         with (
+            same_environment(),
             quiet_dask(),
             dask.config.set(settings),
             LocalCluster(
@@ -178,6 +180,18 @@ class LocalWorkers:
             Client(cluster) as client,
         ):
             yield client
+
+
+@contextlib.contextmanager
+def same_environment() -> Iterator[None]:
+    """Undo changes of the environment: Dask sets what its workers shall inherit in this process, and leaves it."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @dataclass(frozen=True)
