@@ -1,4 +1,4 @@
-"""One picture of a run: ratios to the alternatives on a logarithmic axis, shares of the hardware's rates beside."""
+"""One picture of a run: ratios to the alternatives on a logarithmic axis, shares of the hardware's rates below."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def draw(results: Results, gpu: Results | None = None) -> Any:
     ratios = _of_kind(results, "ratio")
     shares = [*_of_kind(results, "share"), *(_of_kind(gpu, "share") if gpu else [])]
     places = max(len(ratios), len(shares), 4)
-    canvas, ((left, right),) = panels(1, 2, width=6.4, height=1.4 + 0.24 * places)
-    _points(left, ratios, places)
-    left.set_xscale("log")
-    left.axvline(1.0, color="0.7", linewidth=0.8, zorder=0)
-    left.set_xlabel("times faster (or smaller) than the alternative")
-    _points(right, shares, places)
-    right.set_xlim(0, max([1.0, *(1.08 * row.value for row in shares)]))
-    right.axvline(1.0, color="0.7", linewidth=0.8, zorder=0)
-    right.set_xlabel("share of the rate measured in the same run")
+    canvas, ((top,), (bottom,)) = panels(2, 1, width=7.2, height=0.9 + 0.25 * places)
+    _points(top, ratios, places)
+    top.set_xscale("log")
+    top.axvline(1.0, color="0.7", linewidth=0.8, zorder=0)
+    top.set_xlabel("times faster (or smaller) than the alternative")
+    _points(bottom, shares, places)
+    bottom.set_xlim(0, max([1.0, *(1.08 * row.value for row in shares)]))
+    bottom.axvline(1.0, color="0.7", linewidth=0.8, zorder=0)
+    bottom.set_xlabel("share of the rate measured in the same run")
     _legend(canvas)
     return canvas
 

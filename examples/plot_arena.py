@@ -55,8 +55,21 @@ learners = ["own.LengthWeighted", "RFA", "kernel", "RFMLP", "softmax", "linear"]
 standings = lab.arena(["own.LongestToken", "slr.max"], learners, n=[30, 120, 480], seeds=2)
 for row in standings.matrix("scalar"):
     print(row)
-standings.curves()
+
+# %%
+# ``standings.report(folder)`` writes the heat map, all learning curves and the cost as one page. By hand:
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+for place, task in zip(axes, ["own.LongestToken", "slr.max"], strict=True):
+    for learner in learners:
+        curve = standings.result.records.curve("n_train", "relative_error", task=task, learner=learner)
+        place.errorbar(curve.x, curve.mean, curve.sem, fmt="o:", capsize=2, label=learner)
+    place.axhline(1.0, color="grey", linewidth=1)
+    place.set(xscale="log", yscale="log", xlabel="samples n", title=task)
+    place.set_xticks([30, 120, 480], ["30", "120", "480"])
+    place.minorticks_off()
+axes[0].set_ylabel("error / error of the null predictor")
+axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+plt.show()
 
 # %%
 # One thing to change: ``power=2``, a softer choice of the token. The learner's cells alone are then computed anew.
-plt.show()
