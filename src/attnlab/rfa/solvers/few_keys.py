@@ -9,7 +9,7 @@ A           attention weights (n, N, heads) of a group of heads
 v           homogenised keys (n, N, D), carrying the scale of the features
 ==========  ============================================================================
 
-N (N + 1) n^2 FLOP a head and example pair, against D n^2 for the symmetric product of the features.
+N (N + 1) n^2 FLOP a head, against D n^2 for the symmetric product of the features.
 """
 
 from __future__ import annotations
