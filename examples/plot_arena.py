@@ -54,7 +54,7 @@ for learner in learners:
     curve = standings.result.records.curve("n_train", "relative_error", task="own.LongestToken", learner=learner)
     plt.errorbar(curve.x, curve.mean, curve.sem, fmt="o:", capsize=2, label=learner)
 plt.gca().set(xlabel="samples n", ylabel="error / error of the null predictor")
-plt.legend()
+plt.legend(loc="upper right", ncols=2)
 plt.show()
 # %%
 # One thing to change: the power 12 to 2, a softer choice of the token.
