@@ -17,6 +17,7 @@ Source: arXiv:2506.01582; the hardmax gradient is derived in the documentation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -106,10 +107,8 @@ class Softmax(Channel):
 
     def g(self, summary: jax.Array, omega: jax.Array, V: jax.Array) -> jax.Array:
         """The output function."""
-        tokens = tokens_of(omega.shape[-1])
-        u = np.sqrt(2.0) / tokens / pair_scale(tokens)
-        gap = omega - summary
-        result: jax.Array = -(gap - (gap @ u)[..., None] * u) / (V + self.noise)
+        seen = _visible(tokens_of(omega.shape[-1]))
+        result: jax.Array = (summary - omega) @ (seen / (V + self.noise))
         return result
 
 
@@ -285,6 +284,13 @@ def bayes_output(channel: Channel, h: np.ndarray, variance: float, points: int =
     rng = np.random.default_rng(0)
     draws = unwhiten(normal_points(n_pairs(tokens), points), tokens)
     return np.asarray(sum(channel.output(h + spread * draw, rng) for draw in draws) / points)
+
+
+@functools.lru_cache(maxsize=16)
+def _visible(tokens: int) -> np.ndarray:
+    """I - uu^T/|u|^2: the projection on what softmax rows show of z, (p, p)."""
+    u = np.sqrt(2.0) / tokens / pair_scale(tokens)
+    return np.eye(len(u)) - np.outer(u, u)
 
 
 def _rows_sum_to_one(y: np.ndarray) -> None:

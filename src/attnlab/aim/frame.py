@@ -40,6 +40,11 @@ class Frame:
         """(a, b) of every D_ab."""
         return tuple((a, b) for a in range(self.probes) for b in range(a, self.tokens))
 
+    def pairs_from(self, a: int) -> slice:
+        """The positions of the pairs (a, a), (a, a + 1), ... that share the probe e_a."""
+        start = sum(self.tokens - first for first in range(a))
+        return slice(start, start + self.tokens - a)
+
     @functools.cached_property
     def mixing(self) -> np.ndarray:
         """sqrt(d) z = D @ mixing - Tr S centre."""
@@ -67,7 +72,7 @@ class Frame:
 
     def indices(self, D: Any, trace: Any, d: int) -> Any:
         """Whitened indices (m, p) from products (m, pairs)."""
-        return (D @ self.mixing - trace * self.centre) / np.sqrt(d)
+        return D @ (self.mixing / np.sqrt(d)) - trace / np.sqrt(d) * self.centre
 
     def weights(self, g: Any, d: int) -> Any:
         """The coefficient of every e_a e_b^T in A^T g, (m, pairs)."""

@@ -20,7 +20,7 @@ from attnlab.aim.indices import n_pairs, tokens_of
 from attnlab.aim.stream import TokenStream
 
 CHUNK_BYTES = 2**24  # tokens of one chunk
-TILE_ROWS = 512  # of one product at least: what it makes is used again while it is in the cache
+TILE_ROWS = 1024  # of one product at least: what it makes is used again while it is in the cache
 
 
 class HostMessages:
@@ -40,7 +40,7 @@ class HostMessages:
         # 4 d rows: beside their product the sum of d x d numbers costs little
         count = -(-min(self.rows, self.n) // max(TILE_ROWS, 4 * self.d))
         self.tile = -(-min(self.rows, self.n) // count)
-        self.made, self.term = np.empty((2, self.tile, self.d), self.dtype)
+        self.made = np.empty((self.tile, self.d), self.dtype)
 
     def _equal_chunks(self) -> int:
         count = -(-self.n * self.frame.tokens * self.d * self.dtype.itemsize // CHUNK_BYTES)
@@ -58,7 +58,7 @@ class HostMessages:
             self.g[part] = output_function(self.channel, self.summary[part], self.omega[part], V)
             total += self._outer(E, self.frame.weights(self.g[part], self.d))
         total = (total + total.T) / 2
-        total[np.diag_indices(self.d)] -= self.frame.trace_weight(self.g, self.d)
+        total.flat[:: self.d + 1] -= self.frame.trace_weight(self.g, self.d)
         return total, float(np.einsum("np,np->", self.g, self.g)) / self.n
 
     def _tokens(self, index: int, part: slice) -> np.ndarray:
@@ -77,29 +77,21 @@ class HostMessages:
         D = np.empty((E.shape[1], len(self.frame.pairs)))
         for a, part in itertools.product(range(self.frame.probes), self._tiles(E)):
             projected = np.matmul(E[a, part], S, out=self.made[: part.stop - part.start])
-            for j, b in self._partners(a):
-                D[part, j] = np.einsum("nd,nd->n", projected, E[b, part])
+            D[part, self.frame.pairs_from(a)] = np.vecdot(projected, E[a:, part]).T
         return D
 
     def _outer(self, E: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Sum over sequences and pairs of weight e_a e_b^T, (d, d)."""
         total, weights = np.zeros((self.d, self.d)), weights.astype(self.dtype)
         for a, part in itertools.product(range(self.frame.probes), self._tiles(E)):
-            weighted, term = (buffer[: part.stop - part.start] for buffer in (self.made, self.term))
-            for j, b in self._partners(a):
-                np.multiply(weights[part, j, None], E[b, part], out=weighted if a == b else term)
-                if a != b:
-                    weighted += term
-            total += E[a, part].T @ weighted
+            made = self.made[: part.stop - part.start]
+            np.einsum("nb,bnd->nd", weights[part, self.frame.pairs_from(a)], E[a:, part], out=made)
+            total += E[a, part].T @ made
         return total
 
     def _tiles(self, E: np.ndarray) -> list[slice]:
         rows = E.shape[1]
         return [slice(start, min(start + self.tile, rows)) for start in range(0, rows, self.tile)]
-
-    def _partners(self, a: int) -> list[tuple[int, int]]:
-        """(position, b) of the pairs (a, b), b = a first."""
-        return [(j, second) for j, (first, second) in enumerate(self.frame.pairs) if first == a]
 
 
 def output_function(channel: Channel, summary: np.ndarray, omega: np.ndarray, V: float) -> Any:

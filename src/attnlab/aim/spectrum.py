@@ -13,24 +13,24 @@ theta       1 / sqrt(rho)
 ==========  =======================================================================================
 
 With m = 1/g the transform solves x = m + sqrt(rho) m / (m - theta) + Delta / m, a cubic in m
-(:mod:`attnlab.aim.cubic`): free convolution of Marchenko-Pastur and the semicircle.
+(:mod:`attnlab.aim.cubic`): free convolution of Marchenko-Pastur and the semicircle. Integrals over the bulk need no
+cubic (:mod:`attnlab.aim.bulk`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
-from scipy import linalg
 
-from attnlab.aim.cubic import bulk_ends, inverse_transform
+from attnlab.aim.bulk import Quadrature, bulk_ends, bulk_quadrature
+from attnlab.aim.cubic import denoised, inverse_transform
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.validation import finite_array, nonnegative, one_of, positive
 
-# Beyond this noise (in units of max(1, 1/rho)) the expansion F = 1 - 1/Delta is closer than the cancelling quadrature.
-LARGE_NOISE = 1e5
-NODES = (200, 800, 3200)
-MASS_TOLERANCE = 1e-12
+LARGE_NOISE = 1e8  # beyond it (in units of max(1, 1/rho)) F = 1 - 1/Delta to rounding
+NODES = (64, 256, 1024, 4096)
+MASS_TOLERANCE = 1e-10
 
 
 def check_rho(rho: float) -> float:
@@ -100,66 +100,56 @@ def _ends(noise: float, rho: float) -> list[float]:
     return bulk_ends(noise, rho)
 
 
-@dataclass(frozen=True)
-class Quadrature:
-    """Nodes ``x``, weights (zero-padded where a row has one bulk) and g on them, for a batch of noise values."""
-
-    x: np.ndarray
-    weights: np.ndarray
-    g: np.ndarray
-
-    @property
-    def density(self) -> np.ndarray:
-        """mu at the nodes."""
-        return np.asarray(np.maximum(self.g.imag, 0.0) / np.pi)
-
-    def integrate(self, values: np.ndarray) -> np.ndarray:
-        """Integral dx of ``values`` over the bulk(s)."""
-        return np.asarray((self.weights * values).sum(axis=-1))
-
-
 def quadrature(noise: ArrayLike, rho: float, nodes: int = NODES[0]) -> Quadrature:
-    r"""x = centre + half-width cos(phi) on each bulk, midpoint rule in phi: spectral accuracy, square-root edges
-    included.
+    """Nodes, weights, density and denoised eigenvalues on the bulk(s), for a batch of noise values (one-dimensional).
 
-    ``noise`` is a batch (one-dimensional); the mass of the density should be 1.  Status: exact as d -> infinity.
+    Spectral accuracy, square-root edges included; the mass of the density should be 1.  Status: exact as d -> infinity.
     """
-    noise = np.atleast_1d(np.asarray(noise, dtype=float))
-    ends = np.zeros((len(noise), 2, 2))  # a bulk that is absent has length zero
-    for row, delta in zip(ends, noise.tolist(), strict=True):
-        found = _ends(delta, rho)
-        row.flat[: len(found)] = found
-        row[len(found) // 2 :] = found[0]
-    if (ends[:, 1, 0] == ends[:, 1, 1]).all():
-        ends = ends[:, :1]
-    half, centre = (np.diff(ends, axis=2) / 2, ends.mean(axis=2, keepdims=True))
-    phi = (np.arange(nodes) + 0.5) * np.pi / nodes
-    x, weights = centre + half * np.cos(phi), half * (np.sin(phi) * np.pi / nodes)
-    x, weights = x.reshape(len(noise), -1), weights.reshape(len(noise), -1)
-    return Quadrature(x, weights, stieltjes(x, noise[:, None], rho))
+    return _quadrature(np.atleast_1d(_positive_noise(noise)), check_rho(rho), nodes)
 
 
-def cubed_density(noise: np.ndarray, rho: float) -> np.ndarray:
-    r""":math:`\int\mu_\Delta^3` for a batch of noise values; nodes are added until the mass is 1 to 1e-12.
+def _quadrature(noise: np.ndarray, rho: float, nodes: int) -> Quadrature:
+    return _semicircle(noise, nodes) if np.isinf(rho) else bulk_quadrature(noise, rho, nodes)
 
-    Source: arXiv:2506.01582.  Status: exact as d -> infinity.
-    """
-    cubed = np.empty_like(noise)
+
+def _semicircle(noise: np.ndarray, nodes: int) -> Quadrature:
+    """The centred prior: x = radius cos(phi), midpoint rule in phi."""
+    phi, variance = (np.arange(nodes) + 0.5) * np.pi / nodes, 1 + noise[:, None]
+    x, height = 2 * np.sqrt(variance) * np.cos(phi), 2 * np.sqrt(variance) * np.sin(phi)
+    return Quadrature(x, height * (np.pi / nodes), height / (2 * np.pi * variance), x / variance)
+
+
+def _integral(noise: np.ndarray, rho: float, integrand: Callable[[Quadrature], np.ndarray]) -> np.ndarray:
+    """The integral dx for a batch of noise values; nodes are added where the mass of the density is not 1."""
+    values = np.empty_like(noise)
     todo = np.arange(len(noise))
     for nodes in NODES:
-        bulk = quadrature(noise[todo], rho, nodes)
-        cubed[todo] = bulk.integrate(bulk.density**3)
+        bulk = _quadrature(noise[todo], rho, nodes)
+        values[todo] = bulk.integrate(integrand(bulk))
         todo = todo[np.abs(bulk.integrate(bulk.density) - 1) > MASS_TOLERANCE]
         if not len(todo):
             break
-    return cubed
+    return values
+
+
+def cubed_density(noise: np.ndarray, rho: float) -> np.ndarray:
+    r""":math:`\int\mu_\Delta^3` for a batch of noise values.
+
+    Source: arXiv:2506.01582.  Status: exact as d -> infinity.
+    """
+    return _integral(noise, rho, lambda bulk: bulk.density**3)
 
 
 def denoising_mmse(noise: ArrayLike, rho: float) -> np.ndarray | float:
     r"""Bayes error of denoising S from S + sqrt(noise) GOE, per dimension; broadcasts over noise in [0, inf].
 
-    .. math:: F(\Delta) = \Delta - \tfrac{4\pi^2}{3}\,\Delta^2 \int \mu_\Delta(x)^3\,dx
+    .. math::
 
+        F(\Delta) = \Delta - \tfrac{4\pi^2}{3}\,\Delta^2 \int \mu_\Delta(x)^3\,dx
+                  = 1 - \int (\hat s(x) - \sqrt\rho)^2\,\mu_\Delta(x)\,dx, \qquad
+        \hat s(x) = x - 2\Delta\,\mathrm{Re}\,g(x)
+
+    The first form keeps its digits where Delta < 1, the second (the variance that the estimate explains) beyond.
     Limits: 0 at Delta = 0 (slope 2 rho - rho^2 for rho < 1, then 1), 1 at Delta = infinity, Delta / (1 + Delta) at
     rho = infinity.
 
@@ -182,10 +172,11 @@ def _denoising_mmse(noise: np.ndarray, rho: float) -> np.ndarray:
     error = np.zeros_like(noise)
     large = noise > LARGE_NOISE * max(1.0, 1 / rho)
     error[large] = 1 - 1 / noise[large]
-    ordinary = ~large & (noise > 0)
-    if ordinary.any():
-        delta = noise[ordinary]
-        error[ordinary] = delta * (1 - 4 * np.pi**2 / 3 * delta * cubed_density(delta, rho))
+    low, high = (noise > 0) & (noise < 1), (noise >= 1) & ~large
+    if low.any():
+        error[low] = noise[low] * (1 - 4 * np.pi**2 / 3 * noise[low] * cubed_density(noise[low], rho))
+    if high.any():
+        error[high] = 1 - _integral(noise[high], rho, lambda bulk: (bulk.denoised - rho**0.5) ** 2 * bulk.density)
     return error
 
 
@@ -223,7 +214,9 @@ def shrink(x: ArrayLike, noise: float, rho: float, *, clip: bool = False) -> np.
     if clip:
         ends = _ends(noise, rho)
         x = np.clip(x, ends[0], ends[-1])
-    return np.asarray(x - 2 * noise * stieltjes(x, noise, rho).real)
+    if np.isinf(rho):
+        return np.asarray(x - 2 * noise * stieltjes(x, noise, rho).real)
+    return denoised(np.atleast_1d(x), noise, rho).reshape(x.shape)
 
 
 def rie(R: ArrayLike, noise: float, rho: float, *, clip: str = "none") -> np.ndarray:
@@ -251,7 +244,7 @@ def rie(R: ArrayLike, noise: float, rho: float, *, clip: str = "none") -> np.nda
         return shrink(R, noise, rho, clip=clip == "edges")
     if R.ndim != 2 or R.shape[0] != R.shape[1]:
         raise ValueError(f"R must be a square matrix or a vector of eigenvalues, got shape {R.shape}")
-    x, U = linalg.eigh(np.asarray(R, dtype=float))
+    x, U = np.linalg.eigh(R)
     return np.asarray((U * shrink(x, noise, rho, clip=clip == "edges")) @ U.T)
 
 

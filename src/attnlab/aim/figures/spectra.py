@@ -8,7 +8,7 @@ import numpy as np
 
 from attnlab.aim.channels import as_channel
 from attnlab.aim.figures.simulate import PAPER, solve
-from attnlab.aim.spectrum import quadrature, shrink
+from attnlab.aim.spectrum import quadrature
 from attnlab.aim.theory.bayes import effective_noise
 from attnlab.common.claim import Claim, at_most
 from attnlab.common.drawing import COLORS, panels
@@ -26,8 +26,7 @@ def law(alpha: float, rho: float, tokens: int) -> tuple[np.ndarray, np.ndarray]:
     delta = max(float(effective_noise(np.array([alpha]), rho, tokens, as_channel("softmax"))[0]), AFTER)
     bulk = quadrature(delta, rho, 800)
     order = np.argsort(bulk.x[0])
-    mass = (bulk.weights[0] * bulk.density[0])[order]
-    return shrink(bulk.x[0][order], delta, rho), np.cumsum(mass)
+    return bulk.denoised[0][order], np.cumsum((bulk.weights[0] * bulk.density[0])[order])
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:

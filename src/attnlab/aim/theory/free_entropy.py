@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr, xlogy
 
 from attnlab.aim.channels import Channel, Hardmax, as_channel
-from attnlab.aim.spectrum import check_rho, denoising_mmse, quadrature, second_moment
+from attnlab.aim.spectrum import check_rho, denoising_mmse, edges, quadrature, second_moment
 from attnlab.aim.theory.output import CORRELATIONS, REACH, check_tokens_for
 from attnlab.common.gaussian import (
     bivariate_normal_cdf,
@@ -56,16 +56,14 @@ def log_energy_information(noise: float, rho: float) -> float:
     Source: matrix denoising via the HCIZ integral; Chebyshev form derived here.  Status: exact as d -> infinity.
     """
     noise, rho = positive("noise", noise), check_rho(rho)
-    bulk = quadrature(noise, rho, 2000)
-    x, weight = bulk.x[0], bulk.weights[0] * bulk.density[0]
-    if len(x) > 2000:
+    ends = edges(noise, rho)
+    if len(ends) > 2:
         raise ValueError(
             f"the log-energy form is for a spectrum in one piece, noise={noise:g}, rho={rho:g} has two bulks"
         )
-    low, high = x.min(), x.max()
-    half, centre = (high - low) / 2 / np.cos(np.pi / 4000), (high + low) / 2
-    angle, order = np.arccos(np.clip((x - centre) / half, -1, 1)), np.arange(1, 1000)
-    moments = np.cos(order[:, None] * angle) @ weight
+    bulk, half, centre = quadrature(noise, rho, 2000), np.ptp(ends) / 2, ends.mean()
+    angle, order = np.arccos(np.clip((bulk.x[0] - centre) / half, -1, 1)), np.arange(1, 1000)
+    moments = np.cos(order[:, None] * angle) @ (bulk.weights[0] * bulk.density[0])
     energy = np.log(half / 2) - 2 * (moments**2 / order).sum()
     return float(energy / 2 - np.log(noise) / 4 + 1 / 8)
 
