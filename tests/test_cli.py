@@ -15,6 +15,12 @@ def attnlab(*arguments, cwd=None):
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
 
 
+def test_the_module_is_the_command():
+    asked = [sys.executable, "-m", "attnlab", "--version"]
+    result = subprocess.run(asked, capture_output=True, text=True, timeout=60)
+    assert result.stdout == attnlab("--version").stdout != ""
+
+
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     """One real figure, run once."""
