@@ -97,6 +97,17 @@ def test_limits_of_the_denoising_error():
     np.testing.assert_allclose(spectrum.denoising_mmse(t / 1e-4, 1e-4), spectrum.small_width_mmse(t), atol=2e-3)
 
 
+@pytest.mark.parametrize("rho", [0.1, 0.5, 0.99, 1.0, 2.0])
+@pytest.mark.parametrize("noise", [2e-12, 1e-13, 1e-30, 1e-100, 1e-300])
+def test_hardly_any_noise(noise, rho):
+    # the slope is reached as noise^(2/3) at rho = 1, where it is slowest
+    assert spectrum.denoising_mmse(noise, rho) / noise == pytest.approx(spectrum.small_noise_slope(rho), rel=1e-7)
+    low, *_, high = spectrum.edges(noise, rho)
+    x = np.linspace(max(low, 0.01), high, 50)
+    # eigenvalues of S outside the delta at zero are left as they are; the map moves them by 2 noise |g|
+    np.testing.assert_allclose(spectrum.shrink(x, noise, rho), x, atol=2e-8)
+
+
 def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="rho must be"):
         spectrum.denoising_mmse(1.0, -0.5)

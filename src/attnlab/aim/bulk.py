@@ -27,6 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+TINY = 1e-60  # noise that moves no end by more than 1e-29, and whose powers do not underflow
+
 
 @dataclass(frozen=True)
 class Quadrature:
@@ -84,6 +86,7 @@ def _ends(noise: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
 
 def bulk_ends(noise: float, rho: float) -> list[float]:
     """The 2 or 4 ends of the bulks, sorted."""
+    noise = max(noise, TINY)
     return [m + rho**0.5 * m / (m - rho**-0.5) + noise / m for m in turning_points(noise, rho)]
 
 
@@ -94,6 +97,7 @@ def turning_points(noise: float, rho: float) -> tuple[float, ...]:
     The outer ends come from the branches m < 0 and m > theta. Between 0 and theta, s has one minimum; where it is
     below 1 the spectrum has a gap.
     """
+    noise = max(noise, TINY)
     theta, root, third = rho**-0.5, noise**0.5, noise ** (1 / 3)
     starts = [-max(root, 1 - theta), max(root, 1 + theta)]
     if _s(theta * third / (1 + third), noise, theta) < 1:

@@ -28,6 +28,9 @@ from attnlab.aim.cubic import denoised, inverse_transform
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.validation import finite_array, nonnegative, one_of, positive
 
+# Below it F is its slope times the noise to 1e-8 for every rho, and the bulk of the noise is too narrow for quadrature.
+SMALL_NOISE = 1e-12
+NO_NOISE = 1e-20  # shrinks no eigenvalue by more than 2e-10
 LARGE_NOISE = 1e8  # beyond it (in units of max(1, 1/rho)) F = 1 - 1/Delta to rounding
 NODES = (64, 256, 1024, 4096)
 MASS_TOLERANCE = 1e-10
@@ -172,7 +175,8 @@ def _denoising_mmse(noise: np.ndarray, rho: float) -> np.ndarray:
     error = np.zeros_like(noise)
     large = noise > LARGE_NOISE * max(1.0, 1 / rho)
     error[large] = 1 - 1 / noise[large]
-    low, high = (noise > 0) & (noise < 1), (noise >= 1) & ~large
+    small, low, high = noise < SMALL_NOISE, (noise >= SMALL_NOISE) & (noise < 1), (noise >= 1) & ~large
+    error[small] = small_noise_slope(rho) * noise[small]
     if low.any():
         error[low] = noise[low] * (1 - 4 * np.pi**2 / 3 * noise[low] * cubed_density(noise[low], rho))
     if high.any():
@@ -210,7 +214,7 @@ def shrink(x: ArrayLike, noise: float, rho: float, *, clip: bool = False) -> np.
 
     Source: O. Ledoit and S. Peche (2011); J. Bun et al. (2016).  Status: exact as d -> infinity.
     """
-    x = np.asarray(x, dtype=float)
+    x, noise = np.asarray(x, dtype=float), max(noise, NO_NOISE)
     if clip:
         ends = _ends(noise, rho)
         x = np.clip(x, ends[0], ends[-1])
