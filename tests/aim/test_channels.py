@@ -24,6 +24,13 @@ def test_whitening_is_undone():
     np.testing.assert_allclose(whiten(unwhiten(z, 3)), z)
 
 
+@pytest.mark.parametrize("channel", [Softmax(), Linear(), Hardmax()])
+def test_channels_say_whether_they_see_the_scale(channel):
+    h = unwhiten(np.random.default_rng(0).standard_normal((4, 6)), 3)
+    assert channel.scale_free == np.allclose(channel.output(h), channel.output(3 * h))
+    assert not Hardmax(noise=0.1).scale_free
+
+
 @pytest.mark.parametrize("tokens", [2, 3, 5])
 @pytest.mark.parametrize("beta", [0.5, 4.0])
 def test_softmax_posterior_mean_is_the_projection_on_what_y_fixes(tokens, beta, seed):

@@ -47,6 +47,11 @@ class Channel:
         positive("beta", self.beta)
         nonnegative("noise", self.noise)
 
+    @property
+    def scale_free(self) -> bool:
+        """Whether multiplying h by a positive number leaves y as it is."""
+        return False
+
     def informative(self, tokens: int) -> int | None:
         """k, the number of exact linear measurements per sequence; None when the channel is not of this kind."""
         return None
@@ -156,6 +161,11 @@ class Hardmax(Channel):
     legacy: bool = False
     name: ClassVar[str] = "hardmax"
     shift_invariant: ClassVar[bool] = True
+
+    @property
+    def scale_free(self) -> bool:
+        """Only the noise has a scale."""
+        return self.noise == 0
 
     def output(self, h: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
         """y for indices h."""

@@ -43,6 +43,14 @@ def test_recovery_is_exact_beyond_the_threshold():
     assert errors(50, 0.225, 1).max() < 1e-3
 
 
+def test_the_scale_that_hardmax_does_not_see_is_the_prior_s():
+    task = aim.Task(50, rho=0.2, channel="hardmax", seed=3)
+    model = aim.AMP(0.2, "hardmax").fit(*task.sample(task.n_samples(2.0), seed=103), truth=task.S)
+    assert np.trace(model.S_) == pytest.approx(np.sqrt(0.2) * 50)
+    # tr S itself varies by sqrt(2/(r d)) = 6 %, half a Bayes error; adrift, the scale is 20 % off: 12 Bayes errors
+    assert model.trace_["mse"][-1] < 2 * aim.theory.mmse(2.0, 0.2, channel="hardmax")
+
+
 def test_correct_hardmax_is_below_the_published_curve():
     # arXiv:2506.01582's public curve uses the bivariate density in place of the derivative of Phi_2
     assert errors(50, 0.5, 1, "hardmax").max() < 0.8 * aim.theory.mmse(0.5, 0.5, channel="hardmax_legacy")

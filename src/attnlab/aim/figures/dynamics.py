@@ -74,7 +74,7 @@ TRAJECTORY = Figure(
     draw=draw_path,
     shape=("d", "alpha"),
     version=2,
-    minutes={"quick": 0.4, "paper": 10},
+    minutes={"quick": 0.4, "paper": 1},
     claims=(
         Claim(
             id="aim.trajectory",
@@ -136,7 +136,7 @@ SIZES = Figure(
     draw=draw_sizes,
     shape=("d",),
     version=2,
-    minutes={"quick": 0.8, "paper": 30},
+    minutes={"quick": 0.8, "paper": 2},
     claims=(
         Claim(
             id="aim.finite-size",

@@ -94,8 +94,8 @@ HARDMAX = Figure(
     run=run,
     draw=draw,
     shape=("d", "alpha"),
-    version=2,
-    minutes={"quick": 0.6, "paper": 20},
+    version=3,
+    minutes={"quick": 0.6, "paper": 7},
     claims=(
         Claim(
             id="aim.hardmax-correction",
@@ -187,7 +187,7 @@ SMALL_WIDTH = Figure(
     },
     run=run_small,
     draw=draw_small,
-    minutes={"quick": 0.1, "paper": 0.3},
+    minutes={"quick": 0.1, "paper": 0.1},
     claims=(
         Claim(
             id="aim.hardmax-weak",

@@ -97,7 +97,7 @@ PHASES = Figure(
     draw=draw,
     shape=("d", "alpha"),
     version=2,
-    minutes={"quick": 0.5, "paper": 25},
+    minutes={"quick": 0.5, "paper": 2},
     claims=(
         Claim(
             id="aim.phase-line",
@@ -160,7 +160,7 @@ WEAK = Figure(
     run=run_weak,
     draw=draw_weak,
     version=2,
-    minutes={"quick": 0.2, "paper": 1},
+    minutes={"quick": 0.2, "paper": 0.6},
     claims=(
         Claim(
             id="aim.weak-softmax",

@@ -111,8 +111,8 @@ GENERALIZATION = Figure(
     run=run,
     draw=draw,
     shape=("d", "alpha", "channel"),
-    version=2,
-    minutes={"quick": 0.5, "paper": 15},
+    version=3,
+    minutes={"quick": 0.5, "paper": 1.5},
     claims=(
         Claim(
             id="aim.generalization",
@@ -197,7 +197,7 @@ BETA = Figure(
     shared=("beta",),
     shape=("d",),
     version=2,
-    minutes={"quick": 0.2, "paper": 4},
+    minutes={"quick": 0.2, "paper": 0.2},
     claims=(
         Claim(
             id="aim.beta",

@@ -94,7 +94,7 @@ SOFTMAX = Figure(
     draw=draw,
     shape=("d", "tokens", "alpha"),
     version=2,
-    minutes={"quick": 0.3, "paper": 12},
+    minutes={"quick": 0.3, "paper": 2},
     claims=(
         Claim(
             id="aim.closed-form",

@@ -73,7 +73,7 @@ SPECTRA = Figure(
     draw=draw,
     shape=("d", "alpha"),
     version=2,
-    minutes={"quick": 0.5, "paper": 15},
+    minutes={"quick": 0.5, "paper": 1.5},
     claims=(
         Claim(
             id="aim.spectrum",

@@ -16,7 +16,10 @@ R, Delta    S + sqrt(Delta) GOE, the effective observation of S, Delta = 1/q_hat
     S_hat <- RIE(R, Delta),   C <- (1 + 1/d) F(Delta)
 
 Rank-one tokens give R outliers of relative size 1/sqrt(alpha k d) that the RIE would not shrink: eigenvalues are
-clipped to the bulk before it, and the messages are damped.  Source: arXiv:2506.01582; clipping derived here.
+clipped to the bulk before it, and the messages are damped. Hardmax does not see the scale of S, which the prior alone
+fixes: there S_hat is given the trace sqrt(rho) d that it has in the limit.
+
+Source: arXiv:2506.01582; clipping and trace derived here.
 """
 
 from __future__ import annotations
@@ -172,7 +175,7 @@ class AMP(IndexedPredictor):
             diverged = not np.isfinite(float(R.sum()))
             if diverged:
                 break
-            old, S = S, denoise(R, 1 / q_hat, self.rho, clip=self.clip)
+            old, S = S, self._anchor(denoise(R, 1 / q_hat, self.rho, clip=self.clip))
             error = finite_size(d) * float(denoising_mmse(1 / q_hat, self.rho))
             change = self._record(_distances(S, old, reference), error, 1 / q_hat, began)
             diverged = not self.trace_["self_overlap"][-1] < DIVERGED * second_moment(self.rho)
@@ -181,6 +184,12 @@ class AMP(IndexedPredictor):
                 break
             damping = self._damping(alpha, d, k)
         self._finish(S, error, d, diverged)
+
+    def _anchor(self, S: Any) -> Any:
+        """Give S the prior's trace where y does not know its scale: at finite d the scale would drift."""
+        if self.law.scale_free and np.isfinite(self.rho):
+            return S * (prior_mean(self.rho) * len(S) / S.trace())
+        return S
 
     def _first_estimate(self, d: int) -> np.ndarray:
         if self.start is None:
