@@ -45,7 +45,7 @@ def draw(records: Records) -> Canvas:
             if rho in run_widths:
                 points(ax, records.curve("alpha", "mse", rho=rho, tokens=tokens), color=color)
         ax.errorbar([], [], yerr=[], fmt="o", color="gray", capsize=2, label=f"AMP, $d = {d}$")
-        ax.set(xscale="log", yscale="log", xlim=(0.02, 10), ylim=(0.01, 1.2), xlabel=r"samples $\alpha = n/d^2$")
+        ax.set(xscale="log", yscale="log", xlim=(0.02, 10), ylim=(0.003, 1.2), xlabel=r"samples $\alpha = n/d^2$")
         ax.set_title(titles[channel], loc="left")
     axes[0, 0].set_ylabel(r"estimation error $\|S - \hat S\|^2/d$")
     axes[0, 0].legend(loc="lower left")
