@@ -44,7 +44,7 @@ attnlab.aim = ((theory, { interpolate, linspace, logspace }, { text }, { same, u
 
   function errorChart(state, data) {
     const { channel, tokens, rho, alpha } = state, hard = channel === "hardmax", x = samplesAxis(state);
-    const curve = theory.curve(rho, tokens, channel, 70, 120), error = theory.mmse(alpha, rho, tokens, channel);
+    const curve = theory.curve(rho, tokens, channel, 70), error = theory.mmse(alpha, rho, tokens, channel);
     if (!hard) { curve.alpha.push(x.domain[1]); curve.error.push(0); }
     const stored = data.aim.points.filter((p) => p.channel === channel && p.tokens === tokens && same(p.rho, rho));
     const points = Object.entries(LEARNERS).flatMap(([learner, { name, ...look }]) => {
@@ -67,7 +67,7 @@ attnlab.aim = ((theory, { interpolate, linspace, logspace }, { text }, { same, u
       const columns = hard ? logspace(0.02, 10, 60) : linspace(0, 1.2, 60);
       const unit = hard ? 1 : 2 * theory.measurements(2);
       const values = logspace(...EXTENT, 36).map((rho) => {
-        const curve = theory.curve(rho, hard ? tokens : 2, channel, 36, 60), x = curve.alpha.map((a) => a * unit);
+        const curve = theory.curve(rho, hard ? tokens : 2, channel, 36), x = curve.alpha.map((a) => a * unit);
         return columns.map((column) => interpolate(column, x, curve.error));
       });
       heats[key] = { values, domain: [0, 1], label: "Bayes error, 0 to 1" };

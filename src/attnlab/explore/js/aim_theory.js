@@ -52,45 +52,63 @@ attnlab.aimTheory = ((numbers) => {
   const density = (x, noise, rho) => stieltjes(x, noise, rho)[1] / Math.PI;
   const shrink = (x, noise, rho) => x - 2 * noise * stieltjes(x, noise, rho)[0];
 
-  // The 2 or 4 ends of the bulk(s): real roots of m^4 - 2 theta m^3 - (1 + noise - theta^2) m^2 + ..., see the docs.
+  // m = 1/g at the 2 or 4 ends of the bulk(s), where 1/(m - theta)^2 + noise/m^2 = 1: Newton's method on the inverse
+  // root of the left side, monotone from these starts.
+  function turningPoints(noise, rho) {
+    const theta = 1 / Math.sqrt(rho), root = Math.sqrt(noise), third = Math.cbrt(noise);
+    const side = (m) => 1 / (m - theta) ** 2 + noise / (m * m);
+    const starts = [-Math.max(root, 1 - theta), Math.max(root, 1 + theta)];
+    if (side(theta * third / (1 + third)) < 1) starts.splice(1, 0, root, theta - 1);
+    return starts.map((m) => {
+      for (let i = 0; i < 60; i++) {
+        const s = side(m), step = (s - s ** 1.5) / (1 / (m - theta) ** 3 + noise / m ** 3);
+        m -= step;
+        if (Math.abs(step) <= 4e-15 * Math.abs(m)) break;
+      }
+      return m;
+    });
+  }
+
   function edges(noise, rho) {
-    const theta = 1 / Math.sqrt(rho), mean = Math.sqrt(rho);
-    const c = [-2 * theta, theta * theta - 1 - noise, 2 * theta * noise, -theta * theta * noise];
-    const ends = [];
-    for (const [re, im] of numbers.polynomialRoots(c)) {
-      if (Math.abs(im) <= 1e-9 * Math.hypot(re, im)) ends.push(mean * re / (re - theta) + noise / re + re);
-    }
-    return ends.sort((x, y) => x - y);
+    return turningPoints(noise, rho).map((m) => m + Math.sqrt(rho) * m / (m - 1 / Math.sqrt(rho)) + noise / m);
   }
 
-  // x = centre + half-width cos(phi) on each bulk, midpoint rule in phi; increasing in x.
+  // The bulk(s) by v, the denoised eigenvalue over the prior mean sqrt(rho), which makes all else explicit (see the
+  // docs): log v = centre + half-width cos(phi), midpoint rule in phi; increasing in x.
   function quadrature(noise, rho, nodes) {
-    const ends = edges(noise, rho), x = [], weights = [], g = [];
+    const theta = 1 / Math.sqrt(rho), mean = Math.sqrt(rho), weights = [], density = [], denoised = [];
+    const ends = turningPoints(noise, rho).map((m) => (m / (m - theta)) ** 2);
     for (let bulk = 0; bulk + 1 < ends.length; bulk += 2) {
-      const centre = (ends[bulk] + ends[bulk + 1]) / 2, half = (ends[bulk + 1] - ends[bulk]) / 2;
+      const low = ends[bulk], high = ends[bulk + 1], half = Math.log(high / low) / 2;
+      const sum = 2 * (theta * theta + 1 - noise) - low - high, product = noise * noise / (low * high);
       for (let i = nodes - 1; i >= 0; i--) {
-        const phi = (i + 0.5) * Math.PI / nodes, here = centre + half * Math.cos(phi);
-        x.push(here);
-        weights.push(half * Math.sin(phi) * Math.PI / nodes);
-        g.push(stieltjes(here, noise, rho));
+        const phi = (i + 0.5) * Math.PI / nodes;
+        const up = Math.expm1(2 * half * Math.cos(phi / 2) ** 2), down = Math.expm1(-2 * half * Math.sin(phi / 2) ** 2);
+        const v = low + low * up, s = v + noise, others = (v - sum) * v + product;
+        weights.push((mean * (v + noise / v) - theta * noise * v / (s * s)) * half * Math.sin(phi) * Math.PI / nodes);
+        density.push(Math.sqrt(Math.max(-low * high * up * down * others, 0)) / (2 * Math.PI * theta * v * s));
+        denoised.push(mean * v);
       }
     }
-    return { x, weights, g };
+    return { weights, density, denoised };
   }
 
-  // F(noise) = noise - (4 pi^2 / 3) noise^2 int mu^3, the Bayes error of denoising.
-  function denoising(noise, rho, nodes = 200) {
-    if (noise > 1e5 * Math.max(1, 1 / rho)) return 1 - 1 / noise;
-    for (const n of [nodes, 4 * nodes, 16 * nodes]) {
-      const bulk = quadrature(noise, rho, n);
-      let mass = 0, cubed = 0;
-      for (let i = 0; i < bulk.x.length; i++) {
-        const mu = bulk.g[i][1] / Math.PI;
-        mass += bulk.weights[i] * mu;
-        cubed += bulk.weights[i] * mu ** 3;
+  // The Bayes error of denoising: noise - (4 pi^2 / 3) noise^2 int mu^3, or 1 - int (denoised - mean)^2 mu where that
+  // form would cancel.
+  function denoising(noise, rho) {
+    if (noise < 1e-12) return slope(rho) * noise;
+    if (noise > 1e8 * Math.max(1, 1 / rho)) return 1 - 1 / noise;
+    for (const nodes of [64, 256, 1024, 4096]) {
+      const bulk = quadrature(noise, rho, nodes);
+      let mass = 0, cubed = 0, explained = 0;
+      for (let i = 0; i < bulk.weights.length; i++) {
+        const part = bulk.weights[i] * bulk.density[i];
+        mass += part;
+        cubed += part * bulk.density[i] ** 2;
+        explained += part * (bulk.denoised[i] - Math.sqrt(rho)) ** 2;
       }
-      if (Math.abs(mass - 1) < 1e-9 || n === 16 * nodes || nodes < 200) {
-        return noise * (1 - 4 * Math.PI ** 2 / 3 * noise * cubed);
+      if (Math.abs(mass - 1) < 1e-10 || nodes === 4096) {
+        return noise < 1 ? noise * (1 - 4 * Math.PI ** 2 / 3 * noise * cubed) : 1 - explained;
       }
     }
   }
@@ -138,11 +156,11 @@ attnlab.aimTheory = ((numbers) => {
   }
 
   // The curve (alpha, error), increasing in alpha, from the threshold's side of the smallest noise on.
-  function curve(rho, tokens, channel, points = 90, nodes = 200) {
+  function curve(rho, tokens, channel, points = 90) {
     const levels = numbers.logspace(1e3, channel === "softmax" ? 1e-6 : 1e-7, points);
     const alpha = [0], error = [1];
     for (const noise of levels) {
-      error.push(denoising(noise, rho, nodes));
+      error.push(denoising(noise, rho));
       alpha.push(alphaOf(noise, error[error.length - 1], rho, tokens, channel));
     }
     if (channel === "softmax") { alpha.push(threshold(rho, tokens)); error.push(0); }
@@ -151,14 +169,13 @@ attnlab.aimTheory = ((numbers) => {
 
   // Eigenvalues of the estimate at given effective noise and their distribution function.
   function law(noise, rho) {
-    const delta = Math.max(noise, AFTER), bulk = quadrature(delta, rho, 800), x = [], cdf = [];
+    const delta = Math.max(noise, AFTER), bulk = quadrature(delta, rho, 800), cdf = [];
     let mass = 0;
-    for (let i = 0; i < bulk.x.length; i++) {
-      mass += bulk.weights[i] * bulk.g[i][1] / Math.PI;
-      x.push(bulk.x[i] - 2 * delta * bulk.g[i][0]);
+    for (let i = 0; i < bulk.weights.length; i++) {
+      mass += bulk.weights[i] * bulk.density[i];
       cdf.push(mass);
     }
-    return { x, cdf };
+    return { x: bulk.denoised, cdf };
   }
 
   return { load, stieltjes, density, shrink, edges, denoising, threshold, hardmaxScale, effectiveNoise, mmse, curve, law,
