@@ -7,7 +7,7 @@ the arrays it refers to are the members ``a0``, ``a1``, … so ``numpy.load`` op
      "learner": {"$": "estimator", "class": "slr.LinearPredictor", "params": {…}, "fitted": {…}}}
 
 Numbers, strings, booleans, null and lists are themselves; everything else is an object whose ``$`` says what it is
-(:mod:`attnlab.persist.grammar` holds the whole grammar). Only public classes of the systems are ever instantiated.
+(``attnlab.persist.grammar`` holds the whole grammar). Only public classes of the systems are ever instantiated.
 """
 
 from __future__ import annotations
