@@ -56,16 +56,13 @@ def bulk_quadrature(noise: np.ndarray, rho: float, nodes: int) -> Quadrature:
     half = np.log(v2 / v1) / 2
     up, down = np.expm1(half * above), np.expm1(half * below)  # the distances to the ends keep their digits
     v = v1 + v1 * up
-    s, ratio = v + delta, delta / v
+    norm = v + delta  # |m|^2
     others = (v - (2 * (theta**2 + 1 - delta) - v1 - v2)) * v + delta**2 / (v1 * v2)
     square = np.maximum(-v1 * v2 * up * down * others, 0.0)
-    columns = (
-        mean * (s - ratio) + theta * delta / s,
-        (mean * (v + ratio) - theta * delta * v / s**2) * (half * arc),
-        np.sqrt(square) / (2 * np.pi * theta * v * s),
-        mean * v,
-    )
-    return Quadrature(*(column.reshape(len(noise), -1) for column in columns))
+    x = mean * (norm - delta / v) + theta * delta / norm
+    weights = (mean * (v + delta / v) - theta * delta * v / norm**2) * (half * arc)
+    density = np.sqrt(square) / (2 * np.pi * theta * v * norm)
+    return Quadrature(*(column.reshape(len(noise), -1) for column in (x, weights, density, mean * v)))
 
 
 @functools.lru_cache(maxsize=8)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from attnlab.aim.indices import n_pairs, pair_scale, tokens_of, unwhiten, whiten
+from attnlab.aim.points import normal_points
 from attnlab.common.gaussian import gauss_hermite
 from attnlab.common.validation import integer, nonnegative, one_of, positive
 
@@ -252,24 +253,6 @@ class UserChannel(Channel):
         weights = self.log_likelihood(y, unwhiten(omega[:, None] + spread * xi, tokens))
         weights = jnp.exp(weights - logsumexp(weights, axis=1, keepdims=True))
         return weights @ xi / spread
-
-
-def normal_points(dimension: int, n: int, seed: int = 0) -> np.ndarray:
-    """n quasi-random points of N(0, I), (n, dimension)."""
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri(uniform_points(dimension, n, seed)))
-
-
-def uniform_points(dimension: int, n: int, seed: int = 0) -> np.ndarray:
-    """n points of the unit cube, (n, dimension): Sobol's sequence, shifted at random as a whole; n a power of two is
-    best.
-    """
-    from scipy.stats import qmc
-
-    bits = max(int(np.ceil(np.log2(n))), 1)
-    grid = qmc.Sobol(dimension, scramble=False).random_base2(bits)[:n]
-    return np.asarray((grid + np.random.default_rng(seed).random(dimension)) % 1.0)
 
 
 CHANNELS: dict[str, Callable[[float, float], Channel]] = {

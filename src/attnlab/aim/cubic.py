@@ -21,7 +21,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Cubic:
-    """m^3 + a m^2 + b m + c and, for t = m + a/3, its depressed form t^3 + p t + q."""
+    """m^3 + a m^2 + b m + c and, for w = m + a/3, its depressed form w^3 + p w + q."""
 
     a: np.ndarray
     b: np.ndarray

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr, ndtri
 
-from attnlab.aim.channels import uniform_points
 from attnlab.aim.indices import pair_of, pair_scale, tokens_of
+from attnlab.aim.points import uniform_points
 
 MAX_TOKENS = 6
 POINTS = 128

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from attnlab.aim.channels import Channel, Hardmax, Linear, Softmax, as_channel, normal_points
+from attnlab.aim.channels import Channel, Hardmax, Linear, Softmax, as_channel
+from attnlab.aim.points import normal_points
 from attnlab.aim.spectrum import check_rho, second_moment
 from attnlab.aim.theory.output import check_tokens_for
 from attnlab.common.validation import one_of, real

@@ -22,8 +22,9 @@ import numpy as np
 from scipy.interpolate import BarycentricInterpolator
 from scipy.special import ndtr
 
-from attnlab.aim.channels import Channel, Hardmax, as_channel, normal_points, uniform_points
+from attnlab.aim.channels import Channel, Hardmax, as_channel
 from attnlab.aim.indices import n_pairs, unwhiten
+from attnlab.aim.points import normal_points, uniform_points
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.gaussian import (
     bivariate_normal_cdf,
