@@ -56,7 +56,7 @@ def test_none_is_fresh_entropy():
 def test_other_seeds_are_refused(seed):
     # The body is tested here: the run-time check of annotations would refuse these before it.
     undecorated = getattr(seed_sequence, "__wrapped__", seed_sequence)
-    with pytest.raises(TypeError, match="seed must be an int, SeedSequence, Generator or None"):
+    with pytest.raises(TypeError, match="seed must be an int, SeedSequence, Generator, RandomState or None"):
         undecorated(seed)
 
 

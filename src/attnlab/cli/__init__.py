@@ -63,7 +63,7 @@ def list_everything() -> None:
     """Show systems, figures, tasks and learners, one line each. Example: `attnlab list`."""
     from attnlab.lab import registry
 
-    systems = {name: registry.summary(registry.system(name)) for name in registry.SYSTEMS}
+    systems = {name: registry.summary(registry.system(name)) for name in registry.systems()}
     figures = {name: figure.title for name, figure in registry.figures().items()}
     tasks = {name: registry.summary(item) for name, item in registry.tasks().items()}
     learners = {name: registry.summary(item) for name, item in registry.learners().items()}

@@ -58,13 +58,13 @@ def theory(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = Non
     """
     from attnlab.lab.formulas.formula import formula, formulas
     from attnlab.lab.formulas.tabulate import request, tabulate
-    from attnlab.lab.registry import SYSTEMS
+    from attnlab.lab.registry import systems
 
     with usage():
         order = parse(words or [])
         if order.help and not order.name:
             console.print(HELP, markup=False, highlight=False)
-        elif not order.name or order.name in SYSTEMS:
+        elif not order.name or order.name in systems():
             _list({k: f for k, f in formulas().items() if k.startswith(order.name)})
         elif order.help:
             _explain(formula(order.name))

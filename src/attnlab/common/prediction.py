@@ -27,7 +27,7 @@ class Prediction(NDArrayOperatorsMixin):
     detail : further results by name, such as a trajectory or a residual.
 
     >>> p = Prediction(0.25, error=0.01, status="asymptotic")
-    >>> p, float(2 * p), f"{p:.3f}", p < 1
+    >>> p, float(2 * p), f"{p:.3f}", bool(p < 1)
     (0.25 ± 0.01 (asymptotic), 0.5, '0.250', True)
     """
 

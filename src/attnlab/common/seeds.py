@@ -1,8 +1,8 @@
 """Randomness is an argument, and this is the only file that makes generators.
 
 A seed is an int, a SeedSequence, a Generator, a RandomState or None. Every draw names its purpose by tags, and equal
-seeds with different tags give independent numbers: the planted truth, the data, the learner and the test set never share
-any, whatever integers a user gives.
+seeds with different tags give independent numbers: the planted truth, the data, the learner and the test set never
+share any, whatever integers a user gives.
 
 ==========  =================================================
 tag         what is drawn

@@ -1,12 +1,19 @@
-"""The only place where the lab knows the systems: their tasks, learners, theory and figures, found by their rooms."""
+"""The only place where the lab knows the systems: installed packages that declare the entry point ``attnlab.systems``.
+
+A system is a package with the same rooms as the others: public names (tasks and learners) in ``__init__``, and modules
+``theory``, ``figures`` (``FIGURES``) and ``references`` (``REFERENCES``). The systems of attnlab are found in the
+same way as those of other packages.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
 
@@ -14,8 +21,7 @@ from attnlab.common.figure import Figure
 from attnlab.common.reference import Reference
 from attnlab.common.validation import one_of
 
-# A fifth system is one folder with the same rooms and one name here.
-SYSTEMS = ("slr", "rfa", "aim", "mha")
+GROUP = "attnlab.systems"
 
 _own: dict[str, type] = {}
 
@@ -31,25 +37,32 @@ def add(item: type) -> type:
     return item
 
 
+@functools.cache
+def systems() -> dict[str, str]:
+    """The packages of the installed systems by name; attnlab's own come first."""
+    found = sorted(entry_points(group=GROUP), key=lambda point: not point.value.startswith("attnlab."))
+    return {point.name: point.value for point in found}
+
+
 def system(name: str) -> ModuleType:
     """The package of a system."""
-    return importlib.import_module(f"attnlab.{one_of('system', name, SYSTEMS)}")
+    return importlib.import_module(systems()[one_of("system", name, systems())])
 
 
-def figures(systems: Iterable[str] = SYSTEMS) -> dict[str, Figure]:
-    """All figures of the given systems by name."""
-    rooms = [importlib.import_module(f"{system(name).__name__}.figures") for name in systems]
+def figures(names: Iterable[str] | None = None) -> dict[str, Figure]:
+    """All figures of the given systems (all if none) by name."""
+    rooms = [importlib.import_module(f"{system(name).__name__}.figures") for name in names or systems()]
     return {figure.name: figure for room in rooms for figure in room.FIGURES}
 
 
 def select(names: Iterable[str]) -> list[Figure]:
     """The figures meant by names of systems or figures, in registry order; no name means all."""
-    wanted = list(names) or list(SYSTEMS)
+    wanted = list(names) or list(systems())
     prefixes = {name.split(".")[0] for name in wanted}
     for name in wanted:
         if "." not in name:
-            one_of("figure or system", name, [*SYSTEMS, *(f"{s}.…" for s in SYSTEMS)])
-    known = figures([s for s in SYSTEMS if s in prefixes] if prefixes <= set(SYSTEMS) else SYSTEMS)
+            one_of("figure or system", name, [*systems(), *(f"{s}.…" for s in systems())])
+    known = figures([s for s in systems() if s in prefixes] if prefixes <= systems().keys() else None)
     for name in wanted:
         if "." in name:
             one_of("figure", name, known)
@@ -68,7 +81,7 @@ def learners() -> dict[str, type]:
 
 def references() -> list[Reference]:
     """What theory says of the test errors, over all systems."""
-    rooms = [importlib.import_module(f"{system(name).__name__}.references") for name in SYSTEMS]
+    rooms = [importlib.import_module(f"{system(name).__name__}.references") for name in systems()]
     return [reference for room in rooms for reference in room.REFERENCES]
 
 
@@ -78,7 +91,7 @@ def theory() -> dict[str, Callable[..., Any]]:
     What a theory room re-exports from its neighbours, and what a spectrum holds, counts when it states its status.
     """
     found: dict[str, Callable[..., Any]] = {}
-    for name in SYSTEMS:
+    for name in systems():
         package = system(name).__name__
         for prefix, room in ((name, "theory"), (f"{name}.spectrum", "spectrum")):
             if importlib.util.find_spec(f"{package}.{room}") is None:
@@ -111,6 +124,6 @@ def _is_learner(item: object) -> bool:
 
 def _public(wanted: Callable[[Any], bool]) -> dict[str, type]:
     """The public names of all systems that satisfy a condition, and the user's own."""
-    packages = {name: system(name) for name in SYSTEMS}
+    packages = {name: system(name) for name in systems()}
     ours = {f"{s}.{k}": getattr(p, k) for s, p in packages.items() for k in p.__all__ if wanted(getattr(p, k))}
     return ours | {name: item for name, item in _own.items() if wanted(item)}

@@ -170,7 +170,7 @@ def _class_name(cls: type, where: str) -> str:
 def _public_class(name: str) -> type:
     """The class that a system makes public under ``system.Name``."""
     parts = _CLASS.fullmatch(name)
-    if parts and parts[1] in registry.SYSTEMS:
+    if parts and parts[1] in registry.systems():
         system = registry.system(parts[1])
         found = getattr(system, parts[2]) if parts[2] in system.__all__ else None
         if isinstance(found, type):
