@@ -1,6 +1,6 @@
 """Imports point one way: cli -> explore -> persist, lab -> systems -> common.
 
-In a system: figures -> {learners, theory} -> task. The source is parsed, not imported, so an import
+In a system: figures -> learners -> theory -> task. The source is parsed, not imported, so an import
 inside a function counts like one at the top.
 """
 
@@ -15,7 +15,7 @@ import pytest
 import attnlab
 
 SOURCE = Path(attnlab.__file__).parent
-SYSTEMS = ("rfa", "mha", "slr", "aim")
+SYSTEMS = tuple(path.name for path in SOURCE.iterdir() if (path / "task.py").exists() or (path / "task").exists())
 HEAVY = ("jax", "matplotlib", "sklearn")
 
 # Each layer may import itself and the layers before it; systems do not know each other.
@@ -23,7 +23,7 @@ LAYERS = ("common", "system", "lab", "persist", "explore", "cli")
 # What a room of a system must not reach, directly or through others. Files beside the rooms are "beside".
 CLOSED = {
     "task": ("learners", "theory", "figures"),
-    "learners": ("theory", "figures"),
+    "learners": ("figures",),  # a learner may use the formulas of theory
     "theory": ("learners", "figures"),
     "beside": ("figures",),
 }
@@ -188,8 +188,8 @@ def test_a_good_tree_has_no_violations(tmp_path):
         ("slr/theory.py", "from attnlab.slr import L", "attnlab.slr.theory -> attnlab.slr.learners reaches learners"),
         (
             "slr/learners/amp.py",
-            "from ..theory import risk",
-            "attnlab.slr.learners.amp -> attnlab.slr.theory reaches theory",
+            "from ..figures import FIGURES",
+            "attnlab.slr.learners.amp -> attnlab.slr.figures reaches figures",
         ),
         (
             "slr/spectrum.py",

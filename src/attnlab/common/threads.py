@@ -69,6 +69,10 @@ class _Limit:
         with self.lock:
             self.inside -= 1
             if self.inside == 0:
+                # threadpoolctl 3.8 lets only the thread that set a limit change it; the last block may be another's.
+                for library in _libraries().lib_controllers:
+                    if hasattr(library, "clear_controlling_thread"):
+                        library.clear_controlling_thread(force=True)
                 self.setting.restore_original_limits()
 
 
