@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from attnlab import aim, rfa
+from attnlab.common.law import from_law
+from attnlab.common.prediction import Prediction
 from attnlab.lab.formulas.curves import curves
 from attnlab.lab.formulas.formula import Formula, Parameter, formula
 from attnlab.lab.formulas.ranges import values
@@ -117,6 +119,46 @@ class Pair:
     @property
     def both(self):
         return self.left + self.right.sum()
+
+
+@dataclass(frozen=True)
+class Law:
+    d: int
+    rho: float = 0.5
+    kind: str = "softmax"
+
+
+@from_law(Law, "rho", d=10)
+def doubled(task: Law, alpha: float, *, terms: int = 3) -> Prediction:
+    """Twice alpha rho.  Source: here.  Status: exact."""
+    return Prediction(2 * alpha * task.rho, error=0.1, converged=alpha < 1, detail={"terms": terms})
+
+
+def test_a_function_of_a_law_takes_the_parameters_of_the_law():
+    formula = Formula("toy.doubled", doubled)
+    assert [(p.name, p.kind, p.required) for p in formula.parameters] == [
+        ("alpha", "number", True),
+        ("rho", "number", False),
+        ("kind", "text", False),
+        ("terms", "integer", False),
+    ]
+    table = tabulate(request(formula, {"alpha": "0.5,2", "rho": "0.25"}))
+    assert [row["value"] for row in table.rows] == [0.25, 1.0]
+    assert [row["error"] for row in table.rows] == [0.1, 0.1]
+    assert table.notes == ["1 of 2 points did not converge"]
+
+
+def test_each_value_of_a_prediction_has_its_own_error_and_flag():
+    named = fields(Prediction(np.arange(2.0), error=0.5, status="bound", converged=np.array([True, False])))
+    assert named == {"value": [0.0, 1.0], "error": [0.5, 0.5], "status": "bound", "converged": [True, False]}
+
+
+def test_a_result_with_the_name_of_a_parameter_keeps_both():
+    def bound(error: float) -> Prediction:
+        return Prediction(1 / error, error=0.5)
+
+    (row,) = tabulate(request(Formula("toy.bound", bound), {"error": "0.25"})).rows
+    assert (row["error"], row["value"], row["value.error"]) == (0.25, 4.0, 0.5)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -182,6 +183,8 @@ def _interrupt(signum: int, frame: object) -> NoReturn:
 def main() -> None:
     """Entry point: errors of the lab are one line, everything else is a bug with its traceback."""
     signal.signal(signal.SIGTERM, _interrupt)
+    # Records carry whether each fit converged; a line for each warning would break the progress bar.
+    warnings.filterwarnings("ignore", message=".* did not converge")
     try:
         app()
     except KeyboardInterrupt:

@@ -202,6 +202,8 @@ def _show(table: Table) -> None:
     if fixed:
         console.print(", ".join(f"{k} = {_number(rows[0][k])}" for k in fixed), markup=False, highlight=False)
     names = [name for name in dict.fromkeys(k for row in rows for k in row) if name not in fixed]
+    if all(row.get("status", asked.formula.status) == asked.formula.status for row in rows):
+        names = [name for name in names if name != "status"]  # the last line says it once
     if asked.varied:
         shown, lines = names[:SHOWN_COLUMNS], rows[:SHOWN_ROWS]
         grid = Grid(*map(_escaped, shown), box=None, padding=(0, 2, 0, 0))

@@ -55,6 +55,7 @@ def from_law(law: type, *order: str, **fixed: Any) -> Callable[[F], F]:
             parameters = {name: options.pop(name) for name in theirs if name in options}
             return f(law(**fixed, **parameters), **options)
 
+        call.law = law  # type: ignore[attr-defined]  # where the types of its parameters are found
         call.__signature__ = inspect.Signature([*_positional(own, order, theirs), *_keywords(own, order, theirs)])  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 

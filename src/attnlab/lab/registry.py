@@ -107,6 +107,12 @@ def theory() -> dict[str, Callable[..., Any]]:
     return found
 
 
+def examples(name: str) -> dict[str, str]:
+    """Values that the help of ``attnlab theory`` shows for required parameters, where the system's theory has some."""
+    package = systems().get(name)
+    return dict(getattr(importlib.import_module(f"{package}.theory"), "EXAMPLES", {})) if package else {}
+
+
 def summary(item: object) -> str:
     """The first line of a docstring."""
     return (inspect.getdoc(item) or "").split("\n")[0]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from attnlab.common.figure import Params, Record
 from attnlab.common.seeds import spawn
@@ -82,8 +80,7 @@ class Trial:
         if not given:
             return
         try:
-            with warnings.catch_warnings(action="ignore"):
-                learner.fit(*task.sample(PROBE, 0))
+            learner.fit(*task.sample(PROBE, 0))
         except (ValueError, TypeError) as error:
             if str(error).startswith(tuple(f"{name} " for name in given)):
                 raise ValueError(f"{params['learner']}: {error}") from error
@@ -107,17 +104,26 @@ def examine(
     of the training outputs.
     """
     X, y = task.sample(sizes[0], seeds[0])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        learner.fit(X, y)
+    learner.fit(X, y)
     X_test, y_test = task.sample(sizes[1], seeds[1])
     predicted = np.asarray(learner.predict(X_test))
     if predicted.shape != y_test.shape:
         raise ValueError(f"predictions must have shape {y_test.shape}, got {predicted.shape}")
     error, null = float(np.mean((predicted - y_test) ** 2)), float(np.mean((y_test - y.mean(axis=0)) ** 2))
-    settled = not any(issubclass(each.category, ConvergenceWarning) for each in caught)
-    converged = settled and bool(getattr(learner, "converged_", True))
-    return {"mse": error, "null": null, "relative_error": error / null, "converged": converged}
+    return {"mse": error, "null": null, "relative_error": error / null, "converged": converged(learner)}
+
+
+def converged(fitted: Any) -> bool | None:
+    """Whether a fit met its stopping rule, from ``converged_`` of the learner or of what it contains.
+
+    None where the learner does not say: a third-party estimator may have stopped anywhere.
+    """
+    if hasattr(fitted, "converged_"):
+        return bool(fitted.converged_)
+    inside = getattr(fitted, "best_estimator_", None) or getattr(fitted, "estimator_", None)
+    steps = getattr(fitted, "steps", None)
+    inside = steps[-1][1] if inside is None and steps else inside
+    return None if inside is None else converged(inside)
 
 
 def train_size(task: Any, params: Params) -> int:

@@ -190,8 +190,8 @@ def _measured(
 ) -> dict[str, Any]:
     errors = np.array([cell["relative_error"] for cell in cells])
     theory = [cell["theory.theory"] / cell["null"] for cell in cells if "theory.theory" in cell]
-    lazy = sum(not cell["converged"] for cell in cells)
-    reasons = [f"{failures} failed"] * bool(failures) + [f"{lazy} not converged"] * bool(lazy)
+    unsettled = sum(cell["converged"] is False for cell in cells)
+    reasons = [f"{failures} failed"] * bool(failures) + [f"{unsettled} not converged"] * bool(unsettled)
     return _row(
         key,
         "done",

@@ -23,6 +23,7 @@ REQUIRED = ...
 STATUSES = ("exact", "asymptotic", "bound", "heuristic")
 
 # What the examples of the help set the required parameters to; "function.parameter" where one name means two things.
+# A system's theory may have a table of its own, theory.EXAMPLES, which comes before this one.
 EXAMPLES = {
     "alpha": "0.1",
     "attention": "softmax",
@@ -97,6 +98,10 @@ EXAMPLES = {
 }
 
 
+# For a required parameter that no table knows.
+TYPICAL = {"number": "0.5", "integer": "10", "flag": "true", "array": "[1,0.5]", "tuple": "[1,2]"}
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One argument as a command line gives it; ``task.p`` is the field ``p`` of the argument ``task``."""
@@ -158,12 +163,18 @@ class Formula:
         return _after("Source", inspect.getdoc(self.function) or "")
 
     @property
+    def hints(self) -> dict[str, Any]:
+        """The types of its arguments; those of a law (:func:`attnlab.common.law.from_law`) are the law's own."""
+        law = getattr(self.function, "law", None)
+        return (_hints(law) if law else {}) | typing.get_type_hints(self.function)
+
+    @property
     def parameters(self) -> list[Parameter]:
         """All arguments in order, objects spelled out as their fields."""
-        hints = typing.get_type_hints(self.function)
+        hints = self.hints
         found: list[Parameter] = []
         for name, argument in inspect.signature(self.function).parameters.items():
-            kind, none = kind_of(hints[name])
+            kind, none = kind_of(hints.get(name))
             if kind == "object":
                 found.extend(_fields(name, hints[name]))
             else:
@@ -174,8 +185,9 @@ class Formula:
     @property
     def objects(self) -> dict[str, type]:
         """The arguments that are dataclasses, with the class to build."""
-        hints = typing.get_type_hints(self.function)
-        return {name: hints[name] for name in inspect.signature(self.function).parameters if _is_object(hints[name])}
+        hints = self.hints
+        names = inspect.signature(self.function).parameters
+        return {name: hints[name] for name in names if _is_object(hints.get(name))}
 
     @property
     def beyond(self) -> list[str]:
@@ -184,8 +196,13 @@ class Formula:
 
     def example(self) -> dict[str, str]:
         """A value for every required parameter, as one would type it."""
+        known = EXAMPLES | registry.examples(self.name.split(".")[0])
         short = self.name.split(".")[-1]
-        return {p.name: EXAMPLES.get(f"{short}.{p.name}") or EXAMPLES[p.name] for p in self.parameters if p.required}
+        return {
+            p.name: known.get(f"{short}.{p.name}") or known.get(p.name) or TYPICAL.get(p.kind, "1")
+            for p in self.parameters
+            if p.required
+        }
 
 
 def formulas() -> dict[str, Formula]:
@@ -239,17 +256,24 @@ def _is_object(hint: Any) -> bool:
     return isinstance(hint, type) and dataclasses.is_dataclass(hint)
 
 
-def _fields(prefix: str, cls: Any) -> list[Parameter]:
+def _hints(cls: Any) -> dict[str, Any]:
+    """The types of a dataclass's parameters, those that only its constructor takes (InitVar) included."""
     hints = typing.get_type_hints(cls)
-    fields = [field for field in dataclasses.fields(cls) if field.init]
+    return {name: hint.type if isinstance(hint, dataclasses.InitVar) else hint for name, hint in hints.items()}
+
+
+def _fields(prefix: str, cls: Any) -> list[Parameter]:
+    hints = _hints(cls)
     return [
-        Parameter(f"{prefix}.{f.name}", kind, _default(f), none)
-        for f in fields
-        for kind, none in [kind_of(hints[f.name])]
+        Parameter(f"{prefix}.{name}", kind, _default(cls, p), none)
+        for name, p in inspect.signature(cls).parameters.items()
+        for kind, none in [kind_of(hints.get(name))]
     ]
 
 
-def _default(field: dataclasses.Field[Any]) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return REQUIRED if field.default is dataclasses.MISSING else field.default
+def _default(cls: Any, parameter: inspect.Parameter) -> Any:
+    """The default of a dataclass's parameter; one made by a factory is made here."""
+    factory = cls.__dataclass_fields__[parameter.name].default_factory
+    if factory is not dataclasses.MISSING:
+        return factory()
+    return REQUIRED if parameter.default is parameter.empty else parameter.default

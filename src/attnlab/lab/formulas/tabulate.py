@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.common.prediction import Prediction
 from attnlab.common.validation import one_of
 from attnlab.lab.formulas.formula import Formula
 from attnlab.lab.formulas.ranges import values
@@ -77,7 +78,7 @@ class Table:
 
     def to_csv(self) -> str:
         """Comma-separated, arrays spread over columns ``name[i,j]``, the status of the formula last."""
-        rows = [{**spread(row), "status": self.request.formula.status} for row in self.rows]
+        rows = [{"status": self.request.formula.status, **spread(row)} for row in self.rows]
         names = list(dict.fromkeys(name for row in rows for name in row if name != "status"))
         out = io.StringIO()
         writer = csv.DictWriter(out, [*names, "status"], restval="", lineterminator="\n")
@@ -132,7 +133,9 @@ def tabulate(asked: Request) -> Table:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for i in order:
-            rows[i] = {**points[i], **fields(asked.formula.function(**asked.arguments(points[i])))}
+            found = fields(asked.formula.function(**asked.arguments(points[i])))
+            # a result may have the name of a parameter, such as error
+            rows[i] = points[i] | {f"value.{k}" if k in points[i] else k: v for k, v in found.items()}
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
     table = Table(asked, [rows[i] for i in range(len(points))], notes)
     return dataclasses.replace(table, notes=[*notes, *_doubts(table)])
@@ -143,9 +146,8 @@ def fields(result: Any, name: str = "value") -> Row:
 
     An array of one number is that number.
 
-    >>> from attnlab.common.solution import Solution
-    >>> fields(Solution((0.5, 2.0), True, 7, 0.0))
-    {'value': [0.5, 2.0], 'converged': True, 'n_iter': 7, 'residual': 0.0}
+    >>> fields(Prediction(0.5, error=0.01, status="asymptotic", detail={"steps": 7}))
+    {'value': 0.5, 'error': 0.01, 'status': 'asymptotic', 'converged': True, 'steps': 7}
     """
     named = _named(result)
     if named is not None:
@@ -187,12 +189,23 @@ def _leaves(value: Any, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int
 
 
 def _named(result: Any) -> Mapping[str, Any] | None:
+    if isinstance(result, Prediction):
+        return _predicted(result)
     if dataclasses.is_dataclass(result) and not isinstance(result, type):
         properties = [name for name, item in vars(type(result)).items() if isinstance(item, property)]
         return {name: getattr(result, name) for name in [*(f.name for f in dataclasses.fields(result)), *properties]}
     if isinstance(result, tuple) and hasattr(result, "_asdict"):
         return dict(result._asdict())
     return result if isinstance(result, Mapping) else None
+
+
+def _predicted(result: Prediction) -> dict[str, Any]:
+    """A prediction with an error and a convergence flag for each of its values, its details under their own names."""
+    own = [f.name for f in dataclasses.fields(result) if f.name != "detail"]
+    parts = {name: getattr(result, name) for name in own} | dict(result.detail)
+    if isinstance(result.value, np.ndarray):
+        parts |= {name: np.broadcast_to(parts[name], result.shape).copy() for name in ("error", "converged")}
+    return parts
 
 
 def _ends(axis: list[Any]) -> set[int]:
@@ -205,7 +218,7 @@ def _ends(axis: list[Any]) -> set[int]:
 def _doubts(table: Table) -> list[str]:
     """What a reader must know before believing the table: points that did not converge, values that are not numbers."""
     flat = [spread(row) for row in table.rows]
-    loose = sum(any(not v for k, v in row.items() if k.endswith("converged")) for row in flat)
+    loose = sum(any(not v for k, v in row.items() if k.split("[")[0].endswith("converged")) for row in flat)
     undefined = sum(any(isinstance(v, float) and math.isnan(v) for v in row.values()) for row in flat)
     said = {"did not converge": loose, "hold a NaN": undefined}
     return [f"{count} of {len(flat)} points {what}" for what, count in said.items() if count]
