@@ -5,9 +5,11 @@ import pytest
 from toy_figures import FIGURE
 
 from attnlab import lab
+from attnlab.common.figure import Cell
 from attnlab.lab.engine import LocalWorkers, same_environment
 from attnlab.lab.errors import LabError
-from attnlab.lab.runner import compute_cells
+from attnlab.lab.runner import collect, compute_cells, missing_cells
+from attnlab.lab.store import Store
 
 
 def test_run_returns_records_verdicts_and_a_drawing():
@@ -84,3 +86,20 @@ def test_what_is_set_and_what_is_added_is_undone(monkeypatch):
     with same_environment():
         os.environ.update({"ATTNLAB_SET": "there", "ATTNLAB_ADDED": "1"})
     assert dict(os.environ) == before
+
+
+def test_a_result_of_other_code_is_computed_again_or_kept_and_marked(tmp_path, monkeypatch):
+    path = tmp_path / "s.sqlite"
+    first = lab.run(FIGURE, store=path)
+    assert first.old == 0
+    monkeypatch.setattr(Cell, "code", "another")
+    kept = lab.run(FIGURE, store=path, keep_old=True)
+    assert kept.old == len(kept.cells) == len(first.cells)
+    with Store(path, writable=True) as store:
+        assert len(missing_cells([FIGURE], "quick", store)) == len(first.cells)
+        assert collect(FIGURE, "quick", store).missing == len(first.cells)
+    again = lab.run(FIGURE, store=path)
+    assert (again.old, again.missing) == (0, 0)
+    assert {made["code"] for made in again.versions} == {"another"}
+    with Store(path) as store:  # replaced, not stored beside
+        assert sum(store.count().values()) == len(first.cells)

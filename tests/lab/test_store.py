@@ -133,7 +133,7 @@ def test_exports_hold_parameters_and_results(tmp_path):
     maintenance.export_csv(rows, tmp_path / "t.csv")
     maintenance.export_parquet(rows, tmp_path / "t.parquet")
     header, *lines = (tmp_path / "t.csv").read_text().splitlines()
-    assert header == "cell,figure,error,n,numbers,seed"
+    assert header == "cell,figure,code,error,n,numbers,seed,stream,version"
     assert len(lines) == 12
     table = parquet.read_table(tmp_path / "t.parquet")
     assert table.column_names == header.split(",")

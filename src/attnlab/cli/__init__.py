@@ -49,6 +49,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would run (-
 ShardText = Annotated[str, typer.Option("--shard", help="Compute only part i/n, for job arrays; then store merge.")]
 FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Stop at the first failed cell.")]
 RetryFailed = Annotated[bool, typer.Option(help="Compute failed cells again.")]
+KeepOld = Annotated[bool, typer.Option("--keep-old", help="Use stored results of other code than the present.")]
 Quiet = Annotated[bool, typer.Option(help="No progress.")]
 
 
@@ -89,6 +90,7 @@ def reproduce(
     out: OutFolder = Path("results/report"),
     fail_fast: FailFast = False,
     retry_failed: RetryFailed = False,
+    keep_old: KeepOld = False,
     quiet: Quiet = False,
 ) -> None:
     """Run figures, decide their claims and write the report. Example: `attnlab reproduce slr.manifold --workers 2`."""
@@ -99,7 +101,7 @@ def reproduce(
         one_of("scale", scale, ["quick", "paper"])
         figures = registry.select(names or [])
         engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
-        job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run, recorded=True)
+        job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run, True, keep_old)
     results = execute(figures, scale, job)
     raise typer.Exit(exit_code(results, recorded=True))
 
@@ -119,6 +121,7 @@ def run(
     out: OutFolder = Path("results/run"),
     fail_fast: FailFast = False,
     retry_failed: RetryFailed = False,
+    keep_old: KeepOld = False,
     quiet: Quiet = False,
     max_cells: Annotated[int, typer.Option(help="Refuse larger grids unless --yes.", min=1)] = 2000,
     yes: Annotated[bool, typer.Option("--yes", help="Run a grid beyond the limit.")] = False,
@@ -144,7 +147,7 @@ def run(
         if size > max_cells and not yes:
             raise ValueError(f"the grid has {size} cells, more than --max-cells={max_cells}; add --yes to run it")
         engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
-        job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run, recorded=False)
+        job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run, False, keep_old)
     results = execute([figure], scale, job)
     raise typer.Exit(exit_code(results, recorded=False))
 
@@ -166,7 +169,8 @@ def report(
     with usage():
         figures = registry.select(names or [])
     with Store(store) as opened:
-        results = [collect(figure, scale, opened) for figure in figures]
+        # nothing is computed here: results of other code are shown, and marked
+        results = [collect(figure, scale, opened, keep_old=True) for figure in figures]
     results = [result for result in results if result.cells]
     show(results, recorded=True)
     if ledger_file is not None:

@@ -37,6 +37,7 @@ class Job:
     quiet: bool
     dry_run: bool
     recorded: bool
+    keep_old: bool = False
 
 
 def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
@@ -56,7 +57,7 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
         if job.shard:
             console.print(f"this part is in {job.store}; bring the parts together with 'attnlab store merge'")
             return []
-        results = [collect(figure, scale, store) for figure in runnable]
+        results = [collect(figure, scale, store, keep_old=job.keep_old) for figure in runnable]
     page = write(results, job.out)
     show(results, recorded=job.recorded)
     console.print(f"report: {page}", soft_wrap=True)
@@ -68,7 +69,8 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store) -> None:
     from attnlab.lab.progress import reporting
     from attnlab.lab.runner import compute_cells, missing_cells
 
-    cells = missing_cells(figures, scale, store, retry_failed=job.retry_failed, shard=job.shard)
+    options = {"retry_failed": job.retry_failed, "keep_old": job.keep_old}
+    cells = missing_cells(figures, scale, store, shard=job.shard, **options)
     if cells and not job.quiet:
         _announce(figures, scale, Counter(cell.figure for cell in cells))
     with reporting(console, len(cells), job.quiet) as progress:
@@ -118,6 +120,11 @@ def show(results: list[Result], *, recorded: bool) -> None:
     if verdicts:
         told = f"; {len(changed) or 'none'} differ from the record" if recorded else ""
         console.print(f"{ledger.tally(v.status for v in verdicts)}{told}", highlight=False)
+    for result in results:
+        if result.old:
+            console.print(
+                f"{result.figure.name}: {result.old} of {len(result.cells)} cells are from other code", highlight=False
+            )
     for cell in (cell for result in results for cell in result.failed):
         last = cell.error.strip().splitlines()[-1]
         console.print(f"failed: {cell.figure} {cell.id[:12]} {cell.params}: {last}", markup=False, soft_wrap=True)

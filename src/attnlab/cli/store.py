@@ -17,15 +17,18 @@ StoreFile = Annotated[Path, typer.Argument(help="A store.")]
 
 @store_app.command()
 def info(path: StoreFile) -> None:
-    """Count cells by figure and status. Example: `attnlab store info results/quick.sqlite`."""
+    """Count cells by figure, status, version and code. Example: `attnlab store info results/quick.sqlite`."""
+    import json
     from collections import Counter
 
     from attnlab.lab.store import Store
 
     with Store(path) as store:
-        counts = Counter((row.figure, row.status) for row in store.rows())
-    for (figure, status), number in sorted(counts.items()):
-        console.print(f"{figure}: {number} {status}", highlight=False)
+        counts = Counter(
+            (row.figure, row.stream, row.status, json.loads(row.versions)["attnlab"], row.code) for row in store.rows()
+        )
+    for (figure, stream, status, version, code), number in sorted(counts.items()):
+        console.print(f"{figure}: {number} {status}, stream {stream}, attnlab {version}, code {code}", highlight=False)
     console.print(f"{sum(counts.values())} cells", highlight=False)
 
 

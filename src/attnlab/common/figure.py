@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.common.claim import Claim, Verdict
+from attnlab.common.fingerprint import fingerprint
 from attnlab.common.records import Records
 from attnlab.common.seeds import cell_seed, digest
 from attnlab.common.validation import integer, one_of
@@ -46,16 +48,46 @@ class Grid:
         seeds = integer("seeds", knobs.get("seeds", self.seeds), low=1)
         return Grid({**self.params, **here}, seeds)
 
+    def cells(self, figure: Figure, stream: int) -> Iterator[Cell]:
+        """The cells of a figure at these points."""
+        for params in self.points():
+            yield Cell(figure.name, params, figure.run, stream, tuple(figure.shared))
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of a figure's grid at one replicate; its numbers depend on ``params`` and ``seed`` only."""
+    """One point of a figure's grid at one replicate; its numbers depend on what it holds and on the code only.
+
+    Parameters
+    ----------
+    figure : the name under which it is stored.
+    params : all its parameters, as plain values; they and the stream are its identity.
+    run : ``(params, seed) -> record``.
+    stream : which fresh random numbers: 1 to explore, 2 to confirm.
+    shared : parameters that do not enter the seed.
+    """
 
     figure: str
     params: Params
-    seed: np.random.SeedSequence
-    id: str
     run: Callable[[Params, np.random.SeedSequence], Record]
+    stream: int = 1
+    shared: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def id(self) -> str:
+        """A hash of the figure, the parameters and the stream."""
+        return digest({"figure": self.figure, "params": self.params, "stream": self.stream})
+
+    @functools.cached_property
+    def code(self) -> str:
+        """Fingerprint of the code that ``run`` reaches; once computed it travels to workers with the cell."""
+        return getattr(self.run, "code", "") or fingerprint(self.run)
+
+    @property
+    def seed(self) -> np.random.SeedSequence:
+        """The seed of the cell; cells that differ in shared parameters only have the same."""
+        own = {name: value for name, value in self.params.items() if name not in self.shared}
+        return cell_seed({"figure": self.figure, "params": own, "stream": self.stream})
 
     def __call__(self) -> Record:
         """Compute the cell."""
@@ -80,7 +112,6 @@ class Figure:
     shape : parameters that fix array shapes; cells are run in this order so that compiled code is reused.
     minutes : expected time on two cores, for each scale.
     requires : modules of an optional extra without which the figure is skipped, and the extra's name.
-    version : raised when the meaning of a cell changes, so that stored results of the old meaning are not reused.
     """
 
     name: str
@@ -113,16 +144,11 @@ class Figure:
             one_of(f"knob of {self.name}", name, known)
         return replace(self, scales={**self.scales, scale: [g.changed(knobs) for g in self.scales[scale]]})
 
-    def cells(self, scale: str) -> list[Cell]:
-        """The cells of a scale, without repetition, ordered by array shape."""
+    def cells(self, scale: str, stream: int = 1) -> list[Cell]:
+        """The cells of a scale, without repetition, ordered by array shape; another stream has fresh numbers."""
         one_of("scale", scale, self.scales)
-        unique = {cell.id: cell for grid in self.scales[scale] for cell in map(self._cell, grid.points())}
+        unique = {cell.id: cell for grid in self.scales[scale] for cell in grid.cells(self, stream)}
         return sorted(unique.values(), key=lambda cell: tuple(str(cell.params.get(name)) for name in self.shape))
-
-    def _cell(self, params: Params) -> Cell:
-        identity = {"figure": self.name, "version": self.version, "params": params}
-        seeding = {name: value for name, value in params.items() if name not in self.shared}
-        return Cell(self.name, params, cell_seed({"figure": self.name, "params": seeding}), digest(identity), self.run)
 
     def decide(self, records: Records, scale: str) -> list[Verdict]:
         """The verdict on every claim."""

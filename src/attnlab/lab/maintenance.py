@@ -130,7 +130,7 @@ def export_parquet(rows: list[dict[str, Any]], path: str | os.PathLike[str]) -> 
 
 
 def columns(rows: list[dict[str, Any]]) -> list[str]:
-    """``cell`` and ``figure`` first, the others by name."""
+    """``cell`` and ``figure`` first, the others by name; ``code`` and ``version`` say what computed each row."""
     names = {name for row in rows for name in row} - {"cell", "figure"}
     return ["cell", "figure", *sorted(names)]
 

@@ -33,7 +33,7 @@ class Page:
     picture: str
     knobs: dict[str, Any]
     seconds: str
-    versions: dict[str, str]
+    versions: list[dict[str, str]]
     devices: list[str]
 
 
@@ -68,9 +68,8 @@ def _page(result: Result, out: Path) -> Page:
         marker.write_text(fingerprint)
     png = out / f"{name}.png"
     picture = base64.b64encode(png.read_bytes()).decode() if len(result.records) else ""
-    versions = json.loads(result.cells[0].versions) if result.cells else {}
     devices = sorted({row.device for row in result.cells if row.device})
-    return Page(result, picture, figure.knobs(result.scale), _duration(result.seconds), versions, devices)
+    return Page(result, picture, figure.knobs(result.scale), _duration(result.seconds), result.versions, devices)
 
 
 def _fingerprint(result: Result) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from attnlab.lab.store import Store, StoredCell
 
 @dataclass(frozen=True)
 class Result:
-    """A figure at one scale with what is known of it."""
+    """A figure at one scale with what is known of it; ``old`` counts the cells that came from other code."""
 
     figure: Figure
     scale: str
@@ -29,11 +30,18 @@ class Result:
     verdicts: list[Verdict]
     cells: list[StoredCell]
     missing: int
+    stream: int = 1
+    old: int = 0
 
     @property
     def failed(self) -> list[StoredCell]:
         """The cells that ended in an error."""
         return [cell for cell in self.cells if cell.status == "failed"]
+
+    @property
+    def versions(self) -> list[dict[str, str]]:
+        """What computed the cells: each combination of versions and code fingerprint once."""
+        return [json.loads(text) for text in sorted({_provenance(cell) for cell in self.cells})]
 
     @property
     def seconds(self) -> float:
@@ -69,13 +77,29 @@ class Shard:
         return int(cell.id[:15], 16) % self.count == self.index - 1
 
 
+def _provenance(cell: StoredCell) -> str:
+    return json.dumps({**json.loads(cell.versions), "code": cell.code}, sort_keys=True)
+
+
 def missing_cells(
-    figures: Iterable[Figure], scale: str, store: Store, *, retry_failed: bool = False, shard: Shard | None = None
+    figures: Iterable[Figure],
+    scale: str,
+    store: Store,
+    *,
+    retry_failed: bool = False,
+    keep_old: bool = False,
+    shard: Shard | None = None,
+    stream: int = 1,
 ) -> list[Cell]:
-    """The cells still to be computed."""
-    status = store.status()
+    """The cells still to be computed; those of other code than the present count as missing unless ``keep_old``."""
+    known = store.status()
     settled = {"done"} if retry_failed else {"done", "failed"}
-    cells = [cell for figure in figures for cell in figure.cells(scale) if status.get(cell.id) not in settled]
+
+    def is_missing(cell: Cell) -> bool:
+        status, code = known.get(cell.id, ("", ""))
+        return status not in settled or not (keep_old or code == cell.code)
+
+    cells = [cell for figure in figures for cell in figure.cells(scale, stream) if is_missing(cell)]
     return [cell for cell in cells if shard is None or shard.holds(cell)]
 
 
@@ -90,13 +114,16 @@ def compute_cells(
             raise LabError(f"cell {outcome.cell.id[:12]} of {outcome.cell.figure} failed:\n{outcome.error}")
 
 
-def collect(figure: Figure, scale: str, store: Store) -> Result:
-    """Read a figure's finished cells back and decide its claims."""
-    wanted = figure.cells(scale)
-    stored = store.get(figure.name, (cell.id for cell in wanted))
-    cells = [stored[cell.id] for cell in wanted if cell.id in stored]
+def collect(figure: Figure, scale: str, store: Store, *, keep_old: bool = False, stream: int = 1) -> Result:
+    """Read a figure's finished cells back and decide its claims; with ``keep_old`` those of other code too."""
+    wanted = {cell.id: cell for cell in figure.cells(scale, stream)}
+    stored = store.get(figure.name, wanted)
+    is_old = {id: row.code != wanted[id].code for id, row in stored.items()}
+    cells = [stored[id] for id in wanted if id in stored and (keep_old or not is_old[id])]
     records = Records.of(store.record(row) for row in cells if row.status == "done")
-    return Result(figure, scale, records, figure.decide(records, scale), cells, len(wanted) - len(cells))
+    old = sum(is_old[row.id] for row in cells)
+    verdicts = figure.decide(records, scale)
+    return Result(figure, scale, records, verdicts, cells, len(wanted) - len(cells), stream, old)
 
 
 def run(
@@ -106,6 +133,8 @@ def run(
     engine: Engine | None = None,
     store: str | os.PathLike[str] | None = None,
     set: Mapping[str, Any] | None = None,
+    keep_old: bool = False,
+    stream: int = 1,
 ) -> Result:
     """Run one figure and return its records, verdicts and drawing.
 
@@ -116,6 +145,8 @@ def run(
     engine : serial by default.
     store : file in which results are kept and found again; by default nothing is kept.
     set : knobs to change, for example ``{"d": 64, "seeds": 10}``.
+    keep_old : use stored results of other code than the present instead of computing them again.
+    stream : of random numbers; a confirmation uses another than the exploration.
     """
     chosen = registry.select([figure])[0] if isinstance(figure, str) else figure
     chosen = chosen.changed(scale, set or {})
@@ -123,5 +154,6 @@ def run(
         tempfile.TemporaryDirectory() as folder,
         Store(store or Path(folder) / "results.sqlite", writable=True) as opened,
     ):
-        compute_cells(missing_cells([chosen], scale, opened), opened, engine or SerialEngine())
-        return collect(chosen, scale, opened)
+        missing = missing_cells([chosen], scale, opened, keep_old=keep_old, stream=stream)
+        compute_cells(missing, opened, engine or SerialEngine())
+        return collect(chosen, scale, opened, keep_old=keep_old, stream=stream)

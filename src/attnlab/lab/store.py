@@ -19,24 +19,29 @@ from attnlab.lab.locking import WriterLock, on_network_drive
 from attnlab.lab.outcome import Outcome
 from attnlab.lab.payload import ArrayFolder, decode, encode, sha256
 
-SCHEMA = 1
-COLUMNS = "id, figure, params, status, record, arrays, error, payload_hash, versions, device, seconds, tries, finished"
+SCHEMA = 2
+COLUMNS = (
+    "id, figure, params, stream, status, record, arrays, error, payload_hash,"
+    " code, versions, device, seconds, tries, finished"
+)
 # What the payload hash covers: everything that is a result, nothing that depends on where or when it was computed.
-HASHED = ("id", "figure", "params", "status", "record", "arrays", "error")
+HASHED = ("id", "figure", "params", "stream", "status", "record", "arrays", "error")
 
 
 @dataclass(frozen=True)
 class StoredCell:
-    """A row of the store; ``arrays`` is the SHA-256 of its array file, or empty."""
+    """A row of the store; ``arrays`` is the SHA-256 of its array file, or empty, ``code`` the code's fingerprint."""
 
     id: str
     figure: str
     params: str
+    stream: int
     status: str
     record: str
     arrays: str
     error: str
     payload_hash: str
+    code: str
     versions: str
     device: str
     seconds: float
@@ -100,9 +105,10 @@ class Store:
             db.execute(f"INSERT OR IGNORE INTO meta VALUES ('schema', '{SCHEMA}')")
             db.execute(
                 "CREATE TABLE IF NOT EXISTS cells (id TEXT PRIMARY KEY, figure TEXT NOT NULL, params TEXT NOT NULL,"
+                " stream INTEGER NOT NULL,"
                 " status TEXT NOT NULL CHECK (status IN ('done', 'failed')), record TEXT NOT NULL,"
-                " arrays TEXT NOT NULL, error TEXT NOT NULL, payload_hash TEXT NOT NULL, versions TEXT NOT NULL,"
-                " device TEXT NOT NULL,"
+                " arrays TEXT NOT NULL, error TEXT NOT NULL, payload_hash TEXT NOT NULL, code TEXT NOT NULL,"
+                " versions TEXT NOT NULL, device TEXT NOT NULL,"
                 " seconds REAL NOT NULL, tries INTEGER NOT NULL, finished TEXT NOT NULL)"
             )
         problem = db.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -129,17 +135,19 @@ class Store:
             self._lock.release()
 
     def put(self, outcome: Outcome) -> None:
-        """Commit one outcome. A finished cell is never overwritten; a failed one is, by a later try."""
+        """Commit one outcome. It replaces a failed try and a result of other code, never a finished cell of this."""
         record, arrays = encode(outcome.record)
         row = StoredCell(
             id=outcome.cell.id,
             figure=outcome.cell.figure,
             params=canonical(outcome.cell.params),
+            stream=outcome.cell.stream,
             status=outcome.status,
             record=record,
             arrays=sha256(arrays),
             error=outcome.error,
             payload_hash="",
+            code=outcome.cell.code,
             versions=json.dumps(outcome.versions, sort_keys=True),
             device=outcome.device,
             seconds=outcome.seconds,
@@ -149,10 +157,15 @@ class Store:
         self.put_row(replace(row, payload_hash=row.expected_hash()), arrays)
 
     def put_row(self, row: StoredCell, arrays: bytes) -> None:
-        """Commit a row: first its array file, then the row that names it."""
+        """Commit a row: first its array file, then the row that names it.
+
+        A row of other code is removed before its array file is overwritten: a kill in between leaves the cell missing,
+        not damaged.
+        """
         names = COLUMNS.split(", ")
         updates = ", ".join(f"{name} = excluded.{name}" for name in names[1:])
         with _as_store_errors(self.path):
+            self._db.execute("DELETE FROM cells WHERE id = ? AND code <> ?", (row.id, row.code))
             self.arrays.write(row.id, arrays)
             self._db.execute(
                 f"INSERT INTO cells ({COLUMNS}) VALUES ({', '.join('?' * len(names))})"
@@ -160,10 +173,11 @@ class Store:
                 astuple(row),
             )
 
-    def status(self) -> dict[str, str]:
-        """The status of every stored cell by id."""
+    def status(self) -> dict[str, tuple[str, str]]:
+        """The status of every stored cell by id, and the fingerprint of the code behind it."""
         with _as_store_errors(self.path):
-            return dict(self._db.execute("SELECT id, status FROM cells"))
+            found = self._db.execute("SELECT id, status, code FROM cells")
+            return {cell: (status, code) for cell, status, code in found}
 
     def count(self) -> dict[str, int]:
         """How many cells there are of each status."""
@@ -183,14 +197,15 @@ class Store:
         return {row.id: row for row in self.rows(figure) if row.id in wanted}
 
     def record(self, row: StoredCell) -> dict[str, Any]:
-        """A row as a reader wants it: cell, figure, parameters and results; verified, arrays loaded."""
+        """A row as a reader wants it: cell, figure, provenance, parameters, results; verified, arrays loaded."""
         if problem := row.problem(self.arrays):
             raise StoreDamaged(
                 f"{self.path}: cell {row.id[:12]} of {row.figure} is damaged: {problem}."
                 f" 'attnlab store salvage {self.path} NEW' keeps the good cells; the others are then computed again"
             )
         arrays = self.arrays.read(row.id) if row.arrays else b""
-        return {"cell": row.id, "figure": row.figure, **json.loads(row.params), **decode(row.record, arrays)}
+        made = {"stream": row.stream, "code": row.code, "version": json.loads(row.versions)["attnlab"]}
+        return {"cell": row.id, "figure": row.figure, **made, **json.loads(row.params), **decode(row.record, arrays)}
 
 
 @contextlib.contextmanager
