@@ -21,12 +21,12 @@ def test_claims_have_ids_of_their_own():
 
 
 @pytest.mark.parametrize("figure", [f for f in FIGURES if f.name in THEORY_ONLY], ids=lambda f: f.name)
-def test_theory_claims_come_out_as_recorded(figure):
-    assert all(verdict.as_recorded for verdict in verdicts(figure))
+def test_theory_claims_come_out_as_registered(figure):
+    assert all(verdict.as_registered for verdict in verdicts(figure))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("figure", [f for f in FIGURES if f.name not in THEORY_ONLY], ids=lambda f: f.name)
-def test_claims_come_out_as_recorded(figure):
+def test_claims_come_out_as_registered(figure):
     for verdict in verdicts(figure):
-        assert verdict.as_recorded, (verdict.claim.id, verdict.status, verdict.estimate)
+        assert verdict.as_registered, (verdict.claim.id, verdict.status, verdict.estimate)

@@ -18,10 +18,10 @@ def success(path):
 
 
 @pytest.mark.parametrize("name", ["slr.manifold", "slr.small"])
-def test_published_experiments_decide_as_recorded(name):
+def test_published_experiments_decide_as_registered(name):
     figure = BY_NAME[name]
     records = Records.of({**cell.params, **cell()} for cell in figure.cells("quick"))
-    assert all(verdict.as_recorded for verdict in figure.decide(records, "quick"))
+    assert all(verdict.as_registered for verdict in figure.decide(records, "quick"))
     assert len(records) == 30
     figure.draw(records).savefig("/dev/null", format="png", dpi=20)
 
@@ -32,7 +32,7 @@ def test_every_figure_has_both_scales_and_reasons_for_its_thresholds():
         assert set(figure.minutes) == {"quick", "paper"}
         assert all(claim.because and claim.source for claim in figure.claims)
         for claim in figure.claims:
-            assert claim.note or set(claim.expect.values()) <= {"holds"}
+            assert claim.note or set(claim.registered.values()) <= {"holds"}
 
 
 def test_half_of_a_thousand_random_starts_fail_at_small_temperature():
@@ -100,9 +100,9 @@ def test_regularised_attention_follows_its_state_evolution(kind, alpha):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [f.name for f in FIGURES if not f.requires])
-def test_every_quick_figure_decides_as_recorded(name):
+def test_every_quick_figure_decides_as_registered(name):
     figure = BY_NAME[name]
     records = Records.of({**cell.params, **cell()} for cell in figure.cells("quick"))
     verdicts = figure.decide(records, "quick")
-    assert all(verdict.as_recorded for verdict in verdicts), [(v.claim.id, v.status, v.estimate) for v in verdicts]
+    assert all(verdict.as_registered for verdict in verdicts), [(v.claim.id, v.status, v.estimate) for v in verdicts]
     figure.draw(records).savefig("/dev/null", format="png", dpi=20)

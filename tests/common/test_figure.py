@@ -9,6 +9,7 @@ from attnlab.common.claim import Claim, at_least
 from attnlab.common.figure import Figure, Grid
 from attnlab.common.records import Records
 from attnlab.common.seeds import cell_seed, digest
+from attnlab.common.statistics import known, mean, of, ratio_of_means
 
 
 def run(params: Mapping, seed: np.random.SeedSequence) -> dict:
@@ -20,9 +21,7 @@ def draw(records: Records) -> Canvas:
 
 
 def figure(*grids: Grid, **options) -> Figure:
-    claims = [
-        Claim("toy.1", "x exceeds d - 10", "derived here", lambda r: r.mean("x"), at_least(0), "no chance of less")
-    ]
+    claims = [Claim("toy.1", "x exceeds d - 10", "derived here", mean(of("x")), at_least(0), "no chance of less")]
     scales = {"quick": grids or (Grid({"d": [4, 8], "lam": 0.5}, seeds=2),), "paper": (Grid({"d": 16, "lam": 0.5}),)}
     return Figure("toy.one", "t", "p", "s", scales, run, draw, claims, **options)
 
@@ -140,7 +139,8 @@ def test_a_missing_extra_is_named():
     assert figure(requires={"numpy": "base", "no_such_module": "nlp"}).missing_extra() == "nlp"
 
 
-def test_a_part_with_one_replicate_does_not_stop_the_jackknife_of_the_others():
+def test_a_part_with_one_replicate_is_a_known_number_beside_the_others():
+    run, reference = of("x", part="run"), known(of("x", part="reference"))
     figure = Figure(
         name="toy.parts",
         title="",
@@ -149,9 +149,7 @@ def test_a_part_with_one_replicate_does_not_stop_the_jackknife_of_the_others():
         scales={"quick": [Grid({"part": "run"}, seeds=4), Grid({"part": "reference"}, seeds=1)]},
         run=lambda params, seed: {},
         draw=lambda records: None,
-        claims=[
-            Claim("toy.1", "", "", lambda r: r.mean("x", part="run") / r.mean("x", part="reference"), at_least(0.5), "")
-        ],
+        claims=[Claim("toy.1", "", "", ratio_of_means(run, reference), at_least(0.5), "")],
     )
     rows = [{"part": "run", "seed": i, "x": 1 + 0.01 * i} for i in range(4)] + [
         {"part": "reference", "seed": 0, "x": 1.0}

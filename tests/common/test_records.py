@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from attnlab.common.records import Estimate, Records, jackknife, proportion
+from attnlab.common.records import Records, proportion
 
 
 @pytest.fixture
@@ -72,61 +72,12 @@ def test_the_interval_of_a_proportion_is_clopper_pearson(successes, n):
 
 
 def test_a_proportion_of_nothing_is_an_error():
-    with pytest.raises(ValueError):
+    with pytest.raises(LookupError, match="no outcomes"):
         proportion([])
 
 
-def test_the_jackknife_of_a_mean_is_students_interval(seed):
-    samples = np.random.default_rng(seed).normal(2.0, 3.0, size=9)
-    records = Records.of({"seed": i, "x": float(v)} for i, v in enumerate(samples))
-    found = jackknife(lambda r: r.mean("x"), records)
-    half = stats.t.ppf(0.975, 8) * samples.std(ddof=1) / 3
-    assert found == pytest.approx((samples.mean(), samples.mean() - half, samples.mean() + half, 9), rel=1e-12)
-
-
-def test_the_jackknife_leaves_out_whole_replicates(seed):
-    """Rows of one replicate share its data: their number must not shrink the interval."""
-    samples = np.random.default_rng(seed).normal(size=6)
-    once = Records.of({"seed": i, "x": float(v)} for i, v in enumerate(samples))
-    often = Records.of({"seed": i, "t": t, "x": float(v)} for i, v in enumerate(samples) for t in range(5))
-    assert jackknife(lambda r: r.mean("x"), often) == pytest.approx(jackknife(lambda r: r.mean("x"), once))
-
-
-def test_the_jackknife_of_a_ratio_agrees_with_the_delta_method(seed):
-    rng = np.random.default_rng(seed)
-    a, b = rng.normal(10, 1, 200), rng.normal(5, 0.5, 200)
-    records = Records.of({"seed": i, "a": float(x), "b": float(y)} for i, (x, y) in enumerate(zip(a, b, strict=True)))
-    found = jackknife(lambda r: r.mean("a") / r.mean("b"), records)
-    ratio = a.mean() / b.mean()
-    sem = np.std(a - ratio * b, ddof=1) / np.sqrt(200) / b.mean()
-    # the two differ in second order: relative 1/n times a moderate constant
-    assert (found.high - found.low) / 2 == pytest.approx(stats.t.ppf(0.975, 199) * sem, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    "rows", [[{"seed": 4, "x": 1.5}], [{"x": 1.5}], [{"seed": 0, "x": 1.0}, {"seed": 0, "x": 2.0}]]
-)
-def test_a_single_replicate_has_no_noise_estimate(rows):
-    assert jackknife(lambda r: r.mean("x"), Records.of(rows)) == Estimate(1.5, 1.5, 1.5, 1)
-
-
-def test_replicates_that_do_not_matter_add_no_freedom(seed):
-    noise = np.random.default_rng(seed).standard_normal(4)
-    few = [{"part": "a", "x": float(x), "seed": i} for i, x in enumerate(noise)]
-    many = [{"part": "b", "x": 0.0, "seed": i} for i in range(30)]
-    value = lambda r: r.mean("x", part="a")  # noqa: E731
-    assert jackknife(value, Records.of(few + many)) == pytest.approx(jackknife(value, Records.of(few)))
-
-
-def test_a_setting_that_was_run_once_stays_when_a_replicate_is_left_out(seed):
-    """A reference computed once beside repeated runs: the noise is that of the runs."""
-    noise = np.random.default_rng(seed).standard_normal(5)
-    rows = [{"part": "run", "x": float(x), "seed": i} for i, x in enumerate(noise)] + [
-        {"part": "reference", "x": 10.0, "seed": 0}
-    ]
-    value = lambda r: r.mean("x", part="run") - r.mean("x", part="reference")  # noqa: E731
-    with pytest.raises(LookupError, match="reference"):
-        jackknife(value, Records.of(rows))
-    found = jackknife(value, Records(tuple(rows), parameters=("part",)))
-    alone = jackknife(lambda r: r.mean("x") - 10, Records.of(rows[:-1]))
-    assert found == pytest.approx(alone)
+def test_groups_are_units_whatever_the_order(table):
+    assert {key: len(rows) for key, rows in table.groups(("seed",)).items()} == {"[0]": 2, "[1]": 2, "[2]": 2}
+    assert len(table.groups(("n", "seed"))) == 6
+    known = Records(table.rows, parameters=("n", "model"), shared=("n",))
+    assert len(known.groups(("instance",))) == 3

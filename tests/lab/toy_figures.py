@@ -5,6 +5,7 @@ import numpy as np
 from attnlab.common.claim import Claim, at_most
 from attnlab.common.drawing import line, panels, points
 from attnlab.common.figure import Figure, Grid
+from attnlab.common.statistics import mean, of
 
 
 def run_cell(params, seed):
@@ -26,7 +27,7 @@ CLAIM = Claim(
     id="toy.1",
     says="The squared mean of n Gaussians is about 1/n",
     source="derived here",
-    value=lambda r: r.mean("error", n=1000),
+    statistic=mean(of("error", n=1000)),
     holds=at_most(0.01),
     because="ten times the expectation",
 )

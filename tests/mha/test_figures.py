@@ -33,7 +33,7 @@ def test_a_figure_is_complete(figure):
     assert figure.cells("quick")
     assert all(claim.because for claim in figure.claims)
     for claim in figure.claims:
-        if set(claim.expect.values()) - {"holds"}:
+        if set(claim.registered.values()) - {"holds"}:
             assert claim.note
 
 

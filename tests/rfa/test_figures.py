@@ -39,7 +39,7 @@ def test_every_claim_says_where_its_threshold_comes_from(figure):
     assert set(figure.scales) == {"quick", "paper"}
     for claim in figure.claims:
         assert claim.because
-        assert claim.note or all(status == "holds" for status in claim.expect.values())
+        assert claim.note or all(status == "holds" for status in claim.registered.values())
 
 
 def test_claims_have_unique_names():

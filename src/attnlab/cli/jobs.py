@@ -113,7 +113,7 @@ def show(results: list[Result], *, recorded: bool) -> None:
     from attnlab.lab import ledger
 
     verdicts = [verdict for result in results for verdict in result.verdicts]
-    changed = [verdict for verdict in verdicts if recorded and not verdict.as_recorded]
+    changed = [verdict for verdict in verdicts if recorded and not verdict.as_registered]
     for title, group in {"differs from the record": changed, **ledger.by_paper((v.claim, v) for v in verdicts)}.items():
         if group:
             console.print(_table(title, group, recorded=recorded))
@@ -139,11 +139,11 @@ def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:
     table.add_column("claim", no_wrap=True)
     for heading in ("verdict", "value [95 %]", "holds if", "sentence"):
         table.add_column(escape(heading))
-    colors = {"holds": "green", "fails": "red", "undecided": "yellow"}
+    colors = {"holds": "green", "fails": "red", "undecided": "yellow", "not measured": "dim"}
     for verdict in verdicts:
         status = f"[{colors[verdict.status]}]{verdict.status}[/]"
-        if recorded and not verdict.as_recorded:
-            status += f" (recorded: {verdict.expected})"
+        if recorded and not verdict.as_registered:
+            status += f" (recorded: {verdict.registered})"
         says = [verdict.claim.says, *filter(None, (verdict.reason, ledger.decided_by(verdict)))]
         cells = map(escape, (ledger.interval(verdict), str(verdict.claim.holds), "\n".join(says)))
         table.add_row(verdict.claim.id, status, *cells)
@@ -153,7 +153,7 @@ def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:
 def exit_code(results: list[Result], *, recorded: bool) -> int:
     """0 when all cells are there and, where a record applies, every verdict is the recorded one."""
     broken = any(result.failed or result.missing for result in results)
-    surprising = recorded and any(not v.as_recorded for result in results for v in result.verdicts)
+    surprising = recorded and any(not v.as_registered for result in results for v in result.verdicts)
     return int(broken or surprising)
 
 

@@ -1,17 +1,21 @@
-"""A claim is one sentence of a paper with a number that decides it: *holds*, *fails* or *undecided*."""
+"""A claim is one sentence of a paper with a statistic that decides it.
+
+Its verdict is *holds*, *fails*, *undecided* or *not measured*.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from scipy import stats
+from attnlab.common.intervals import EVERYTHING, Bounds, Fixed, Measured, student
+from attnlab.common.records import CONFIDENCE, Estimate, Records
+from attnlab.common.statistics import FunctionOfMeans, Statistic
 
-from attnlab.common.records import CONFIDENCE, Estimate, Records, jackknife
-
-Status = Literal["holds", "fails", "undecided"]
+Status = Literal["holds", "fails", "undecided", "not measured"]
+STATUSES: tuple[Status, ...] = ("holds", "fails", "undecided", "not measured")
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,13 @@ class Threshold:
     def contains(self, value: float) -> bool:
         """Whether the claim holds at this value."""
         return bool(self.low <= value <= self.high)
+
+    def decide(self, bounds: Bounds) -> Status:
+        """What an interval says: a side, if all of it lies there."""
+        low, high = bounds
+        if self.contains(low) and self.contains(high):
+            return "holds"
+        return "fails" if self.high < low or high < self.low else "undecided"
 
     def distance(self, value: float) -> float:
         """How far the value is from changing sides."""
@@ -54,115 +65,163 @@ def between(low: float, high: float) -> Threshold:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a claim came to on a set of records."""
+    """What a claim came to on a set of records.
+
+    ``cells`` counts the rows that the statistic reads, ``unconverged`` those of them whose learner did not converge.
+    """
 
     claim: Claim
     scale: str
     status: Status
     estimate: Estimate | None
     reason: str = ""
+    measured: Measured | None = None
+    cells: int = 0
+    unconverged: int = 0
 
     @property
-    def expected(self) -> Status:
-        """The verdict recorded for this scale."""
-        return self.claim.expect.get(self.scale, "holds")
+    def registered(self) -> Status:
+        """The verdict that is registered for this scale."""
+        return self.claim.registered.get(self.scale, "holds")
 
     @property
-    def as_recorded(self) -> bool:
-        """Whether the verdict is the one on record."""
-        return self.status == self.expected
+    def as_registered(self) -> bool:
+        """Whether the verdict is the registered one."""
+        return self.status == self.registered
 
     @property
-    def flip_probability(self) -> float:
-        """How often noise alone, at the estimated size, would put the value on the other side of the threshold."""
-        if self.estimate is None or self.estimate.runs < 2:
-            return math.nan
-        half = (self.estimate.high - self.estimate.low) / 2
-        distance = self.claim.holds.distance(self.estimate.value)
-        if half == 0 or math.isinf(distance):
-            return 0.0
-        freedom = self.estimate.runs - 1
-        return float(stats.t.sf(distance / half * _student(freedom), freedom))
+    def p_value(self) -> float:
+        """The smallest level at which the interval lies on the side where the claim holds; 1 if the value does not."""
+        return self._smallest_level("holds")
+
+    def _smallest_level(self, side: Status) -> float:
+        if self.measured is None or self.claim.holds.decide((self.measured.value,) * 2) != side:
+            return math.nan if self.measured is None else 1.0
+        low, high = -12.0, 0.0  # of the decimal logarithm; the interval at level 1 - 10^high is the value itself
+        if self._side(low) == side:
+            return 10**low if not isinstance(self.measured, Fixed) else 0.0
+        while high - low > 1e-3:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._side(middle) == side else (middle, high)
+        return float(10**high)
+
+    def _side(self, exponent: float) -> Status:
+        assert self.measured is not None
+        return self.claim.holds.decide(self.measured.interval(1 - 10**exponent))
 
     @property
-    def runs_needed(self) -> float:
-        r"""For an undecided claim, the runs that would decide it at the present value and noise.
+    def replicates_needed(self) -> float:
+        r"""For an undecided claim, the replicates that would decide it at the present value and noise.
 
         The smallest n whose half-width :math:`t_{n-1}\,s/\sqrt n`, with s from the present interval, is below the
         distance to the threshold. Infinite beyond a billion, NaN where the claim is decided or the noise unknown.
         """
         if self.status != "undecided" or self.estimate is None or self.estimate.runs < 2:
             return math.nan
-        runs, half = self.estimate.runs, (self.estimate.high - self.estimate.low) / 2
+        n, half = self.estimate.runs, (self.estimate.high - self.estimate.low) / 2
         distance = self.claim.holds.distance(self.estimate.value)
-        spread = half / _student(runs - 1) * math.sqrt(runs)
+        spread = half / student(CONFIDENCE, n - 1) * math.sqrt(n)
         if not math.isfinite(spread) or not math.isfinite(distance):
             return math.nan
-        few, enough = runs, 2 * runs
-        while _student(enough - 1) * spread / math.sqrt(enough) > distance:
+        few, enough = n, 2 * n
+        while student(CONFIDENCE, enough - 1) * spread / math.sqrt(enough) > distance:
             few, enough = enough, 2 * enough
             if enough > 1e9:
                 return math.inf
         while enough - few > 1:
             middle = (few + enough) // 2
-            narrow = _student(middle - 1) * spread / math.sqrt(middle) <= distance
+            narrow = student(CONFIDENCE, middle - 1) * spread / math.sqrt(middle) <= distance
             few, enough = (few, middle) if narrow else (middle, enough)
         return float(enough)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence and the number that decides it.
+    """One sentence and the statistic that decides it.
 
     Parameters
     ----------
     id : short and stable, ``system.number`` or ``system.word``.
     says : the sentence, in words a reader of the paper recognises.
     source : arXiv id and place, or *derived here*.
-    value : the deciding number, computed from the records. It returns a float, whose uncertainty is then found by the
-        jackknife over seeds; or an :class:`Estimate` that brings its own interval (:func:`proportion`).
+    statistic : the deciding number and its interval, by kind (:mod:`attnlab.common.statistics`).
     holds : the values for which the claim holds.
     because : where the threshold comes from.
-    expect : the verdict on record for each scale; a claim known not to show is recorded as such.
-    note : for a recorded *fails* or *undecided*, why, and what would decide it: a larger n or d, another law. How many
-        replicates would is computed (:attr:`Verdict.runs_needed`).
+    registered : the verdict predicted for each scale, *holds* unless said; never counted as a measurement.
+    note : for a predicted *fails* or *undecided*, why, and what would decide it: a larger n or d, another law.
+    replicates : independent replicates without which nothing is decided.
+    kind : *exploratory* if form or threshold were fixed after a look at data, until fresh seeds have decided it.
     """
 
     id: str
     says: str
     source: str
-    value: Callable[[Records], float | Estimate]
+    statistic: Statistic | Callable[[Records], Any]
     holds: Threshold
     because: str
-    expect: Mapping[str, Status] = field(default_factory=dict)
+    registered: Mapping[str, Status] = field(default_factory=dict)
     note: str = ""
+    replicates: int = 3
+    kind: Literal["confirmatory", "exploratory"] = "confirmatory"
 
     def decide(self, records: Records, scale: str) -> Verdict:
         """Holds or fails when the whole interval is on one side of the threshold, otherwise undecided."""
         try:
-            first = self.value(records)
-            # A float is repeated on reduced tables, so the annotation narrows to the jackknife's.
-            estimate = (
-                first if isinstance(first, Estimate) else jackknife(lambda r: float(_number(self.value(r))), records)
-            )
-        except (LookupError, ValueError, ArithmeticError) as problem:
-            return Verdict(self, scale, "undecided", None, f"not enough data: {problem}")
+            measured = _statistic(self.statistic).measure(records)
+            bounds = measured.interval(CONFIDENCE) if math.isfinite(measured.value) else EVERYTHING
+            estimate = Estimate(measured.value, *bounds, measured.units)
+            rows = {id(row): row for row in _statistic(self.statistic).rows(records)}.values()
+        except LookupError as problem:
+            return Verdict(self, scale, "not measured", None, f"no data: {problem}")
+        except (ValueError, ArithmeticError) as problem:
+            return Verdict(self, scale, "undecided", None, f"the value cannot be computed: {problem}")
         except TypeError as problem:
             # a result that is None or a word where a number is expected
             return Verdict(self, scale, "undecided", None, f"the records do not hold numbers: {problem}")
-        if not all(math.isfinite(x) for x in estimate[:3]):
-            return Verdict(self, scale, "undecided", estimate, "the value is not finite")
-        inside = [self.holds.contains(x) for x in estimate[:3]]
-        status: Status = "holds" if all(inside) else "undecided"
-        if self.holds.high < estimate.low or estimate.high < self.holds.low:
-            status = "fails"
-        return Verdict(self, scale, status, estimate, "" if status == "holds" else self.note)
+        status, reason = self._decide(measured, estimate)
+        unconverged = sum(not row.get("converged", True) for row in rows)
+        return Verdict(self, scale, status, estimate, reason, measured, len(rows), unconverged)
+
+    def _decide(self, measured: Measured, estimate: Estimate) -> tuple[Status, str]:
+        value, low, high, units = estimate
+        if not math.isfinite(value):
+            return "undecided", "the value is not finite"
+        if not isinstance(measured, Fixed):
+            if units < self.replicates:
+                return "undecided", f"{units} independent replicates; the claim asks for {self.replicates}"
+            if low == high:
+                return "undecided", f"all {units} replicates give the same number, which says nothing of the noise"
+        status = self.holds.decide((low, high))
+        return status, "" if status == "holds" else self.note
 
 
-def _student(freedom: float) -> float:
-    """The factor by which a standard error becomes the half-width of the interval."""
-    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
+class _Unnamed(FunctionOfMeans):
+    """A claim that does not name its statistic yet, until all of them do."""
+
+    def measure(self, records: Records) -> Measured:
+        """The value."""
+        first: object = self.value(records)
+        return _Given(first) if isinstance(first, Estimate) else super().measure(records)
 
 
-def _number(value: float | Estimate) -> float:
-    return value.value if isinstance(value, Estimate) else value
+@dataclass(frozen=True)
+class _Given:
+    estimate: Estimate
+
+    @property
+    def value(self) -> float:
+        """Its value."""
+        return self.estimate.value
+
+    @property
+    def units(self) -> int:
+        """Its runs."""
+        return self.estimate.runs
+
+    def interval(self, level: float) -> Bounds:
+        """Its interval."""
+        return self.estimate[1:3]
+
+
+def _statistic(named: Any) -> Statistic:
+    return named if hasattr(named, "measure") else _Unnamed(named)

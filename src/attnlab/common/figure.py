@@ -153,7 +153,8 @@ class Figure:
     def decide(self, records: Records, scale: str) -> list[Verdict]:
         """The verdict on every claim."""
         settings = tuple(name for name in self.knobs(scale) if name not in ("seed", "seeds"))
-        return [claim.decide(replace(records, parameters=settings), scale) for claim in self.claims]
+        known = replace(records, parameters=settings, shared=tuple(self.shared))
+        return [claim.decide(known, scale) for claim in self.claims]
 
     def missing_extra(self) -> str | None:
         """The name of the extra to install before this figure can run, if any."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+
+from attnlab.common.intervals import Share
 
 Row = Mapping[str, Any]
 CONFIDENCE = 0.95
 
 
 class Estimate(NamedTuple):
-    """A number with its 95 % interval and the number of independent runs behind it."""
+    """A number with its 95 % interval and the number of independent replicates behind it."""
 
     value: float
     low: float
@@ -34,11 +35,13 @@ class Curve(NamedTuple):
 class Records:
     """Rows of parameters and results. ``seed`` is the replicate; averages are over it.
 
-    ``parameters`` names the entries that are settings and not results, where that is known (:meth:`Figure.decide`).
+    ``parameters`` names the entries that are settings and not results, ``shared`` those of them that do not enter the
+    seed, where that is known (:meth:`Figure.decide`).
     """
 
     rows: tuple[Row, ...]
     parameters: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Records:
@@ -60,7 +63,7 @@ class Records:
         kept = tuple(row for row in self.rows if all(row.get(k, _ABSENT) == v for k, v in conditions.items()))
         if not kept:
             raise LookupError(f"no finished cell with {conditions}")
-        return Records(kept)
+        return replace(self, rows=kept)
 
     def column(self, name: str) -> np.ndarray:
         """All values of one parameter or result, in row order (arrays are stacked)."""
@@ -82,17 +85,35 @@ class Records:
         sem = [s.std(ddof=1) / np.sqrt(len(s)) if len(s) > 1 else np.nan for s in samples]
         return Curve(np.array(xs, dtype=float), np.array([s.mean() for s in samples]), np.array(sem))
 
-    def without_seed(self, seed: int) -> Records:
-        """All rows but those of one replicate, for the jackknife.
+    def groups(self, unit: tuple[str, ...]) -> dict[Hashable, Records]:
+        """The rows of each unit: of equal values of these names; ``("instance",)`` is one planted instance."""
+        if unit == ("instance",):
+            unit = ("seed", *(name for name in self.parameters if name not in self.shared))
+        found: dict[Hashable, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(repr([row.get(name) for name in unit]), []).append(row)
+        return {key: replace(self, rows=tuple(rows)) for key, rows in found.items()}
 
-        A setting that was run once stays: it is a computation without noise, beside others that are repeated.
-        """
+    def complete_replicates(self) -> list[Any]:
+        """The replicates that every setting has, apart from settings that were run once: computations without noise."""
+        seeds = [{row.get("seed") for row in rows} for rows in self.groups(self.parameters).values()]
+        repeated = [group for group in seeds if len(group) > 1] or seeds
+        return sorted(set.intersection(*repeated), key=repr) if self.parameters else self.values("seed")
+
+    def only(self, seeds: Iterable[Any]) -> Records:
+        """The rows of these replicates, and settings that were run once."""
+        return self._of_replicates(set(seeds))
+
+    def without_seed(self, seed: Any) -> Records:
+        """All rows but those of one replicate; a setting that was run once stays."""
+        return self._of_replicates({row.get("seed") for row in self.rows} - {seed})
+
+    def _of_replicates(self, seeds: set[Any]) -> Records:
         if not self.parameters:
-            return Records(tuple(row for row in self.rows if row.get("seed") != seed))
-        settings = [repr([row.get(name) for name in self.parameters]) for row in self.rows]
-        elsewhere = {key for key, row in zip(settings, self.rows, strict=True) if row.get("seed") != seed}
-        pairs = zip(settings, self.rows, strict=True)
-        return Records(tuple(row for key, row in pairs if row.get("seed") != seed or key not in elsewhere))
+            return replace(self, rows=tuple(row for row in self.rows if row.get("seed") in seeds))
+        groups = self.groups(self.parameters).values()
+        once = {id(row) for rows in groups if len({row.get("seed") for row in rows}) == 1 for row in rows}
+        return replace(self, rows=tuple(row for row in self.rows if row.get("seed") in seeds or id(row) in once))
 
 
 _ABSENT = object()
@@ -105,31 +126,8 @@ def proportion(successes: Iterable[bool | np.bool_]) -> Estimate:
     >>> share.value, round(share.low, 3), share.high
     (1.0, 0.884, 1.0)
     """
-    outcomes = np.asarray(list(successes), dtype=bool)
-    interval = stats.binomtest(int(outcomes.sum()), len(outcomes)).proportion_ci(CONFIDENCE, method="exact")
-    return Estimate(float(outcomes.mean()), float(interval.low), float(interval.high), len(outcomes))
-
-
-def jackknife(value: Callable[[Records], float], records: Records) -> Estimate:
-    r"""``value`` of all records, with Student's interval around it from leaving out one replicate at a time.
-
-    .. math:: \mathrm{se}^2 = \tfrac{K-1}{K} \sum_k (v_{(k)} - \bar v)^2, \qquad v \pm t_{K-1} \,\mathrm{se}
-
-    K counts the replicates up to the last one on which the value depends: another part of the figure may have more.
-    With a single one nothing can be said about the noise: the interval is the value itself, ``runs`` is 1.
-
-    Source: B. Efron and C. Stein, Ann. Statist. 9 (1981) 586.
-    """
-    full = float(value(records))
-    seeds = sorted({row["seed"] for row in records.rows if "seed" in row})
-    if len(seeds) < 2:
-        return Estimate(full, full, full, 1)
-    left_out = np.array([value(records.without_seed(seed)) for seed in seeds])
-    felt = np.flatnonzero(left_out != full)
-    k = felt[-1] + 1 if len(felt) else len(seeds)
-    if k < 2:
-        return Estimate(full, full, full, 1)
-    left_out = left_out[:k]
-    error = np.sqrt((k - 1) / k * np.sum((left_out - left_out.mean()) ** 2))
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, k - 1) * error)
-    return Estimate(full, full - half, full + half, int(k))
+    outcomes = np.asarray(list(successes), dtype=float)
+    if not len(outcomes):
+        raise LookupError("no outcomes to take a share of")
+    share = Share(outcomes, np.ones(len(outcomes)))
+    return Estimate(share.value, *share.interval(CONFIDENCE), len(outcomes))

@@ -65,7 +65,8 @@ def by_paper(items: Iterable[tuple[Claim, T]]) -> dict[str, list[T]]:
 def tally(statuses: Iterable[str]) -> str:
     """How many hold, fail and are undecided, in words."""
     count = Counter(statuses)
-    return f"{count['holds']} claims hold, {count['fails']} fail, {count['undecided']} undecided"
+    told = f"{count['holds']} claims hold, {count['fails']} fail, {count['undecided']} undecided"
+    return told + f", {count['not measured']} not measured" * bool(count["not measured"])
 
 
 def decided_by(verdict: Verdict) -> str:
@@ -76,14 +77,13 @@ def decided_by(verdict: Verdict) -> str:
     if verdict.status != "undecided" or verdict.estimate is None:
         return ""
     if verdict.estimate.runs < 2:
-        return "one run says nothing of the noise: repeat it with more seeds"
-    if math.isinf(verdict.runs_needed):
+        return "one replicate says nothing of the noise: repeat it with more seeds"
+    if math.isinf(verdict.replicates_needed):
         return "the value is at the threshold: no number of runs decides"
-    if math.isnan(verdict.runs_needed):
+    if math.isnan(verdict.replicates_needed):
         return ""
-    return (
-        f"about {_round(verdict.runs_needed)} runs would decide at this value and noise ({verdict.estimate.runs} now)"
-    )
+    needed = f"about {_round(verdict.replicates_needed)} replicates would decide at this value and noise"
+    return f"{needed} ({verdict.estimate.runs} now)"
 
 
 def number(x: float) -> str:
@@ -115,17 +115,21 @@ def as_dict(verdict: Verdict, figure: Figure) -> dict[str, Any]:
         "figure": figure.name,
         "scale": verdict.scale,
         "status": verdict.status,
-        "recorded": verdict.expected,
-        "changed": not verdict.as_recorded,
+        "recorded": verdict.registered,
+        "changed": not verdict.as_registered,
         "record": {scale: recorded(claim, scale) for scale in SCALES},
         "value": estimate and estimate.value,
-        "low": estimate and estimate.low,
-        "high": estimate and estimate.high,
+        "low": estimate and _finite(estimate.low),
+        "high": estimate and _finite(estimate.high),
         "runs": estimate and estimate.runs,
         "holds_if": str(claim.holds),
         "because": claim.because,
-        "flip_probability": _finite(verdict.flip_probability),
-        "runs_needed": _finite(verdict.runs_needed),
+        "p_value": _finite(verdict.p_value),
+        "statistic": str(claim.statistic),
+        "kind": claim.kind,
+        "cells": verdict.cells,
+        "unconverged": verdict.unconverged,
+        "replicates_needed": _finite(verdict.replicates_needed),
         "decided_by": decided_by(verdict),
         "note": verdict.reason,
     }
@@ -133,7 +137,7 @@ def as_dict(verdict: Verdict, figure: Figure) -> dict[str, Any]:
 
 def recorded(claim: Claim, scale: str) -> str:
     """The verdict on record: *holds* unless the claim says otherwise."""
-    return claim.expect.get(scale, "holds")
+    return claim.registered.get(scale, "holds")
 
 
 def entries(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -203,11 +207,8 @@ def _measured(entry: Mapping[str, Any], scale: str) -> str:
     if entry["value"] is None:
         return f"{scale}: –"
     text = f"{scale}: {number(entry['value'])}"
-    if entry["runs"] > 1:
+    if None not in (entry["low"], entry["high"]) and entry["runs"] > 1:
         text += f" [{number(entry['low'])}, {number(entry['high'])}]"
-    flip = entry["flip_probability"]
-    if flip is not None and flip > 5e-4:
-        text += f"<br><small>noise flips it: {100 * flip:.1g} %</small>"
     return text + (f"<br><small>{entry['decided_by']}</small>" if entry["decided_by"] else "")
 
 

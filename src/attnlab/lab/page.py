@@ -98,7 +98,7 @@ def _render(pages: Sequence[Page], verdicts: Sequence[Verdict]) -> str:
         decided_by=ledger.decided_by,
         tally=ledger.tally(v.status for v in verdicts),
         doubtful={s: [v.claim.id for v in verdicts if v.status == s] for s in ("fails", "undecided")},
-        surprises=[v for v in verdicts if not v.as_recorded],
+        surprises=[v for v in verdicts if not v.as_registered],
         failed=sum(len(page.result.failed) for page in pages),
         missing=sum(page.result.missing for page in pages),
         written=datetime.datetime.now().strftime("%Y-%m-%d %H:%M"),

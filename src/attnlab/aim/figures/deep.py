@@ -122,7 +122,7 @@ DEEP = Figure(
             id="aim.deep-order",
             says="Two layers show no first-order transition: informed and uninformed state evolution agree",
             source="derived here",
-            value=hysteresis,
+            statistic=hysteresis,
             holds=at_most(0.06),
             because=(
                 "one step has a Monte Carlo error of 2 to 5 % of V; a first-order transition would leave a jump of "
@@ -133,7 +133,7 @@ DEEP = Figure(
             id="aim.deep-last",
             says="The last layer is learned from fewer samples than the first",
             source="derived here",
-            value=lambda r: max(
+            statistic=lambda r: max(
                 r.mean("second", what="uninformed", alpha=a) / r.mean("first", what="uninformed", alpha=a)
                 for a in (0.15, 0.3)
             ),

@@ -183,7 +183,7 @@ DESCENT = Figure(
             id="aim.collapse",
             says="The error depends on alpha (T^2 + T - 2) only, whatever the number of tokens",
             source=PAPER,
-            value=collapse,
+            statistic=collapse,
             holds=between(-0.12, 0.12),
             because=(
                 "the Bayes error collapses exactly; finite-size excesses of 8 % may differ by half, noise 3 %; fixed "
@@ -194,7 +194,7 @@ DESCENT = Figure(
             id="aim.gd-single",
             says="A single solution of gradient descent has about twice the error of the average of many",
             source=f"{PAPER}, figure 2 right",
-            value=ratio,
+            statistic=ratio,
             holds=between(1.5, 2.4),
             because=(
                 "2 would be a posterior sample against the posterior mean; the published points run from 1.6 to 2.3"
@@ -204,7 +204,7 @@ DESCENT = Figure(
             id="aim.gd-averaged",
             says="Averaged gradient descent is close to the Bayes error",
             source=f"{PAPER}, abstract (gradient descent can reach optimal performance) and figure 2 right",
-            value=gap,
+            statistic=gap,
             holds=between(0.0, 0.15),
             because="no estimator beats Bayes; the published gap is 0.05 to 0.06 at d = 200 and grows as d falls",
         ),
@@ -212,10 +212,10 @@ DESCENT = Figure(
             id="aim.gd-approach",
             says="Averaged gradient descent approaches the Bayes error as d grows",
             source=f"{PAPER}, figure 2 right",
-            value=approach,
+            statistic=approach,
             holds=at_least(0.0),
             because="the gap must shrink from the smallest to the largest d",
-            expect={"quick": "undecided", "paper": "undecided"},
+            registered={"quick": "undecided", "paper": "undecided"},
             note=(
                 "Two sizes a factor two apart and 4 datasets do not resolve a gap of 0.05; d = 400 and 16 datasets "
                 "would."

@@ -118,7 +118,7 @@ GENERALIZATION = Figure(
             id="aim.generalization",
             says="The prediction errors of AMP are those of the theory at the Bayes error",
             source=PAPER,
-            value=worst,
+            statistic=worst,
             holds=at_most(0.12),
             because="the estimation error at d = 60 is 5 % above its limit and scatters by 4 % over 4 runs",
         ),
@@ -126,7 +126,7 @@ GENERALIZATION = Figure(
             id="aim.bayes-plugin",
             says="The Bayes prediction is never worse than the plug-in",
             source="definition",
-            value=lambda r: max(
+            statistic=lambda r: max(
                 r.mean("bayes", channel=c, beta=b) / r.mean("plug-in", channel=c, beta=b)
                 for c, b in {(row["channel"], row["beta"]) for row in r}
             ),
@@ -203,7 +203,7 @@ BETA = Figure(
             id="aim.beta",
             says="The estimation error of softmax does not depend on beta",
             source=PAPER,
-            value=spread,
+            statistic=spread,
             holds=at_most(2e-3),
             because="exact up to rounding; AMP stops at changes of 1e-6, an error of 1e-3 at most",
         ),

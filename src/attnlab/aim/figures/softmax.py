@@ -100,7 +100,7 @@ SOFTMAX = Figure(
             id="aim.closed-form",
             says="The state evolution of softmax attention has a closed parametric solution",
             source=f"derived here from {PAPER}",
-            value=closed_form_gap,
+            statistic=closed_form_gap,
             holds=at_most(1e-6),
             because="both are deterministic; the iteration stops at changes of 1e-9 and contracts at least as 0.99",
         ),
@@ -108,7 +108,7 @@ SOFTMAX = Figure(
             id="aim.recovery",
             says="S is recovered perfectly from alpha = (2 rho - rho^2)/(T^2 + T - 2) on",
             source=f"{PAPER}, threshold of strong recovery",
-            value=beyond,
+            statistic=beyond,
             holds=at_most(5e-3),
             because=(
                 "17 % above the threshold the error is zero as d grows; 0.005 is a twentieth of it 15 % below; the "
@@ -119,7 +119,7 @@ SOFTMAX = Figure(
             id="aim.no-recovery",
             says="Below the threshold the error stays finite",
             source=f"{PAPER}, threshold of strong recovery",
-            value=before,
+            statistic=before,
             holds=at_least(0.02),
             because="the Bayes error there is 0.089; the bound is four times that of the recovered side",
         ),
@@ -127,7 +127,7 @@ SOFTMAX = Figure(
             id="aim.amp-softmax",
             says="AMP reaches the Bayes error",
             source=PAPER,
-            value=excess,
+            statistic=excess,
             holds=between(-0.05, 0.15),
             because=(
                 "below is impossible up to noise; AMP lies 2 to 6 % above at d = 100, 8 % at d = 60; the upper end was "

@@ -79,7 +79,7 @@ SPECTRA = Figure(
             id="aim.spectrum",
             says="The eigenvalues of AMP's estimate follow the shrunken Marchenko-Pastur + semicircle law",
             source=f"{PAPER}; free probability",
-            value=lambda records: max(records.mean("distance", alpha=a) for a in records.values("alpha")),
+            statistic=lambda records: max(records.mean("distance", alpha=a) for a in records.values("alpha")),
             holds=at_most(0.08),
             because="rigid eigenvalues are off by a few times 1/d = 0.006, finite-size shifts of the bulk by 0.03",
         ),

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.common.records import Estimate, Records, jackknife
+from attnlab.common.records import Estimate, Records
+from attnlab.common.statistics import estimate, mean, of
 from attnlab.lab.contests.scoreboard_drawing import costs, curves, field_text, heat_map, last, played, size
 from attnlab.lab.page import report
 from attnlab.lab.runner import Result
@@ -60,7 +61,7 @@ class Standings:
         """Relative error with its 95 % interval, after n examples (the most there are)."""
         chosen = self.result.records.where(task=task, learner=learner)
         size = max(chosen.values("n_train")) if n is None else n
-        return jackknife(lambda records: records.mean("relative_error"), chosen.where(n_train=size))
+        return estimate(mean(of("relative_error")), chosen.where(n_train=size))
 
     def matrix(self, kind: str) -> list[dict[str, str]]:
         """Learner by task, for ``scalar`` or ``sequence`` tasks: the error at the most examples, or why none."""

@@ -89,7 +89,7 @@ COVERAGE = Figure(
             id="mha.certificate.loss",
             says="the empirical Bernstein bound covers the expected loss at least 95 % of the time",
             source="arXiv:0907.3740, theorem 4",
-            value=lambda r: proportion(r.column("loss_covered")),
+            statistic=lambda r: proportion(r.column("loss_covered")),
             holds=at_least(0.95),
             because="the promised coverage",
         ),
@@ -97,7 +97,7 @@ COVERAGE = Figure(
             id="mha.certificate.tail",
             says="the tail statement is true about 95 % of the time",
             source="derived here: (1 - p)^n <= delta",
-            value=lambda r: proportion(r.column("tail_covered")),
+            statistic=lambda r: proportion(r.column("tail_covered")),
             holds=at_least(0.91),
             because=(
                 "the statement is tight at 0.95; 0.91 was chosen after a pilot run had come out just below 0.95: it "
@@ -108,7 +108,7 @@ COVERAGE = Figure(
             id="mha.certificate.width",
             says="the bound comes down to the true loss as examples are added",
             source="arXiv:0907.3740",
-            value=lambda r: r.mean("loss_ratio", n=max(r.values("n"))) / r.mean("loss_ratio", n=min(r.values("n"))),
+            statistic=lambda r: r.mean("loss_ratio", n=max(r.values("n"))) / r.mean("loss_ratio", n=min(r.values("n"))),
             holds=at_most(0.35),
             because="the range term falls as 1/n: a fifth, plus the loss itself",
         ),

@@ -105,7 +105,7 @@ GROWTH = Figure(
             id="mha.polynomial",
             says="a layer of m heads, m fixed, is learned from random examples in time polynomial in the width",
             source=f"{PAPER}, abstract: time (dk)^O(m^3)",
-            value=_exponent("d", n_heads=2),
+            statistic=_exponent("d", n_heads=2),
             holds=at_most(6.5),
             because=(
                 "a step takes at most order m^3 d^6 operations (its Cholesky factor), and half a power is left for the "
@@ -116,7 +116,7 @@ GROWTH = Figure(
             id="mha.polynomial.heads",
             says="on generic layers the work is polynomial in the number of heads: the lower bound is a worst case",
             source="derived here",
-            value=_exponent("n_heads", d=8),
+            statistic=_exponent("n_heads", d=8),
             holds=at_most(4.0),
             because="order m^3 a step at most, and one power for the number of steps",
         ),
@@ -124,7 +124,7 @@ GROWTH = Figure(
             id="mha.gaussian",
             says="what is learned from Boolean tokens is learned from Gaussian tokens, too",
             source=f"{PAPER}: the technique extends to Gaussian inputs",
-            value=lambda r: proportion(r.where(tokens_law="gaussian").column("success")),
+            statistic=lambda r: proportion(r.where(tokens_law="gaussian").column("success")),
             holds=at_least(0.9),
             because="the exact 95 % interval of 40 successes in 40 begins at 0.91",
         ),

@@ -124,7 +124,7 @@ HARD = Figure(
             id="mha.hard.small",
             says="parities of one and two bits are learned by the race",
             source="derived here",
-            value=lambda r: proportion(
+            statistic=lambda r: proportion(
                 np.concatenate([r.where(learner="race", size=s).column("nmse") < 1e-8 for s in (1, 2)])
             ),
             holds=at_least(0.5),
@@ -140,7 +140,7 @@ HARD = Figure(
                 "learner"
             ),
             source=f"{PAPER}, lower bound",
-            value=_share_above(0.3, 5),
+            statistic=_share_above(0.3, 5),
             holds=at_least(0.6),
             because=(
                 "the exact 95 % interval of 9 failures in 9 begins at 0.66 (15 are run); the predictor without the "
@@ -153,7 +153,7 @@ HARD = Figure(
             id="mha.hard.algebra",
             says="without noise the parity is no secret for algebra: elimination over GF(2) finds it",
             source="derived here",
-            value=lambda r: proportion(r.column("cracked")),
+            statistic=lambda r: proportion(r.column("cracked")),
             holds=at_least(0.85),
             because="the exact 95 % interval of 27 successes in 27 begins at 0.87",
         ),

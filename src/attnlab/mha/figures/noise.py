@@ -90,7 +90,7 @@ NOISE = Figure(
             id="mha.noise.rate",
             says="with noisy labels the heads' error falls as 1 / sqrt(n)",
             source="derived here (information bound)",
-            value=_slope,
+            statistic=_slope,
             holds=between(-0.6, -0.4),
             because=(
                 "the exponent is -1/2; the width of 0.1 to each side was fixed after pilot runs, whose interval over "
@@ -101,7 +101,7 @@ NOISE = Figure(
             id="mha.noise.efficient",
             says="least squares reaches the information bound",
             source="derived here",
-            value=_over_bound,
+            statistic=_over_bound,
             holds=between(0.85, 1.3),
             because="ratio one up to the worst of two heads being taken",
         ),
@@ -109,7 +109,7 @@ NOISE = Figure(
             id="mha.noise.level",
             says="at sigma = 0.1 and 4000 examples the worst head is within one per cent",
             source="derived here",
-            value=lambda r: r.mean("theta_error", sigma=0.1, n=min(n for n in r.values("n") if n >= 3000)),
+            statistic=lambda r: r.mean("theta_error", sigma=0.1, n=min(n for n in r.values("n") if n >= 3000)),
             holds=at_most(0.01),
             because="three times the information bound",
         ),

@@ -71,7 +71,9 @@ PATTERNS = Figure(
             id="mha.patterns.exact",
             says="recovered attention patterns equal the planted ones, and so does the number of heads",
             source=f"{PAPER}, abstract",
-            value=lambda r: float(r.column("difference").max() + np.abs(r.column("heads") - r.column("n_heads")).max()),
+            statistic=lambda r: float(
+                r.column("difference").max() + np.abs(r.column("heads") - r.column("n_heads")).max()
+            ),
             holds=at_most(1e-6),
             because="rounding of an exact fit, far below any visible difference",
         ),

@@ -87,7 +87,7 @@ def _claim(m: int, k: int, d: int, rho: float, limit: float, law: str = "Boolean
         id=f"mha.reach.{m}.{k}.{d}",
         says=f"the body finds the hull of {m} heads over {k} {law} tokens at d = {d} (rho = {rho:g})",
         source=f"{PAPER}; range measured here",
-        value=_span(m, k, d, rho),
+        statistic=_span(m, k, d, rho),
         holds=at_most(limit),
         because=(
             "a span sine of 0.25 to 0.35 leaves most starts of the net inside the basin of the refinement; numbers and "
@@ -142,7 +142,7 @@ REACH = Figure(
             6,
             4.0,
             0.25,
-            expect={"quick": "fails", "paper": "fails"},
+            registered={"quick": "fails", "paper": "fails"},
             note=(
                 "the cube of d = 6, k = 3 has 133 120 different rows, too few of them with three heads in agreement "
                 "(mha.reach.cube): no number of examples decides otherwise, d = 10 does"
@@ -152,7 +152,7 @@ REACH = Figure(
             id="mha.reach.cube",
             says="on the small cube (d = 6, k = 3, rho = 4) not even rows chosen with the heads known show three heads",
             source="derived here: the domain is finite",
-            value=_span(3, 3, 6, 4.0, "known_rows_error"),
+            statistic=_span(3, 3, 6, 4.0, "known_rows_error"),
             holds=at_least(0.25),
             because="the limit of the other claims of this figure; form fixed after a first look at two pilot runs",
         ),

@@ -174,7 +174,7 @@ RECOVERY = Figure(
             id="mha.exact",
             says="a multi-head layer is recovered exactly from random examples",
             source=f"{PAPER}, abstract",
-            value=_success("race", family="generic", starts=12),
+            statistic=_success("race", family="generic", starts=12),
             holds=at_least(0.69),
             because="the exact 95 % interval of 10 successes in 10 begins at 0.69",
         ),
@@ -182,7 +182,7 @@ RECOVERY = Figure(
             id="mha.exact.families",
             says="recovery does not need incoherent or equally strong heads in practice",
             source="derived here",
-            value=_success("race", starts=12),
+            statistic=_success("race", starts=12),
             holds=at_least(0.9),
             because="the exact 95 % interval of 40 successes in 40 begins at 0.91",
         ),
@@ -190,7 +190,7 @@ RECOVERY = Figure(
             id="mha.sculpting.generic",
             says="sculpting a convex body leads to exact recovery of non-degenerate layers",
             source=f"{PAPER}, abstract",
-            value=_success("sculpting", family="generic"),
+            statistic=_success("sculpting", family="generic"),
             holds=at_least(0.69),
             because="the exact 95 % interval of 10 successes in 10 begins at 0.69",
         ),
@@ -198,7 +198,7 @@ RECOVERY = Figure(
             id="mha.generic.easy",
             says="generic layers are easy for gradient methods too (Adam, one start)",
             source="derived here",
-            value=_success("adam", family="generic"),
+            statistic=_success("adam", family="generic"),
             holds=at_least(0.4),
             because=(
                 "easy means recovered about as often as not; the interval of 8 in 10 begins at 0.44. The number was "
@@ -209,7 +209,7 @@ RECOVERY = Figure(
             id="mha.second.order.helps",
             says="second order recovers more layers than L-BFGS on the same projected error, from one start each",
             source="derived here",
-            value=_gain("race", "projected_lbfgs"),
+            statistic=_gain("race", "projected_lbfgs"),
             holds=at_least(0.05),
             because=(
                 "a twentieth of all layers, at 300 iterations of L-BFGS: a larger budget shrinks the gap. Form and "
@@ -220,7 +220,7 @@ RECOVERY = Figure(
             id="mha.projection.helps",
             says="projecting W out recovers more layers than L-BFGS in Theta and W, from one start each",
             source="derived here",
-            value=_gain("projected_lbfgs", "lbfgs"),
+            statistic=_gain("projected_lbfgs", "lbfgs"),
             holds=at_least(0.05),
             because="a twentieth of all layers; form and number were fixed after a first look at pilot runs",
         ),
@@ -228,7 +228,7 @@ RECOVERY = Figure(
             id="mha.sculpting.near.identity",
             says="sculpting fails where the heads are not incoherent (near-identity heads of opposite sign)",
             source=f"{PAPER}, non-degeneracy assumptions",
-            value=_success("sculpting", family="near_identity"),
+            statistic=_success("sculpting", family="near_identity"),
             holds=at_most(0.95),
             because=(
                 "below the success of the race, which is 1; the body misses the hull (span sine near 1), and where the "

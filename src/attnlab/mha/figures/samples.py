@@ -91,7 +91,7 @@ SAMPLES = Figure(
             id="mha.samples.enough",
             says="three times the counting limit is enough for the race",
             source="derived here",
-            value=lambda r: proportion(r.where(learner="race", n=24).column("success")),
+            statistic=lambda r: proportion(r.where(learner="race", n=24).column("success")),
             holds=at_least(0.55),
             because=(
                 "recovered more often than not: the interval of 9 in 10 begins at 0.555; the number was fixed after a "
@@ -102,7 +102,7 @@ SAMPLES = Figure(
             id="mha.samples.limit",
             says="at the counting limit nothing is recovered",
             source="derived here: as many equations as unknowns",
-            value=lambda r: proportion(r.where(learner="race", n=8).column("success")),
+            statistic=lambda r: proportion(r.where(learner="race", n=8).column("success")),
             holds=at_most(0.35),
             because=(
                 "the exact 95 % interval of 0 in 10 ends at 0.31; the form was fixed after a first look at pilot runs"

@@ -79,7 +79,9 @@ SIZES = Figure(
                 "and 12"
             ),
             source="derived here",
-            value=lambda r: proportion(np.concatenate([r.where(d=8, n_heads=m).column("success") for m in (1, 2, 3)])),
+            statistic=lambda r: proportion(
+                np.concatenate([r.where(d=8, n_heads=m).column("success") for m in (1, 2, 3)])
+            ),
             holds=at_least(0.98),
             because="the exact 95 % interval of 270 successes in 270 begins at 0.986",
         ),

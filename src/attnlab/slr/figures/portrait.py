@@ -90,7 +90,7 @@ PORTRAIT = Figure(
             id="slr.portrait",
             says="On M there is a saddle at the origin and no attractor but the planted pair and its negative",
             source="arXiv:2410.01537, theorem 5; derived here",
-            value=lambda r: proportion(row["arrived"] for row in r),
+            statistic=lambda r: proportion(row["arrived"] for row in r),
             holds=at_least(0.99),
             because="starts fill the whole square; 882 successes of 882 have an exact 95 % interval from 0.996",
         ),

@@ -124,7 +124,7 @@ PROBING = Figure(
             id="slr.probe_cls",
             says="A label carried by one word becomes linearly readable at [CLS]",
             source="arXiv:2410.01537, section 2",
-            value=lambda r: float(np.mean([r.mean("test", design="templates", level=i) for i in range(1, 7)])),
+            statistic=lambda r: float(np.mean([r.mean("test", design="templates", level=i) for i in range(1, 7)])),
             holds=at_least(0.75),
             because="chance is 0.5, exactly reached at level 0 where [CLS] is constant; 0.85 was seen in another run",
         ),
@@ -132,7 +132,7 @@ PROBING = Figure(
             id="slr.probe_hidden",
             says="In the clause design, words alone do not give the location away",
             source="our design",
-            value=lambda r: float(at_levels(r, "top1_test", (0,))[0]),
+            statistic=lambda r: float(at_levels(r, "top1_test", (0,))[0]),
             holds=at_most(0.45),
             because="chance is 1/3; with 600 test sentences its standard error is 0.02",
         ),
@@ -140,7 +140,7 @@ PROBING = Figure(
             id="slr.probe_location",
             says="One direction in the hidden states tells which word decides",
             source="our design",
-            value=lambda r: float(at_levels(r, "top1_test", (2, 3, 4, 5)).min()),
+            statistic=lambda r: float(at_levels(r, "top1_test", (2, 3, 4, 5)).min()),
             holds=at_least(0.97),
             because="chance is 1/3",
         ),
@@ -148,7 +148,7 @@ PROBING = Figure(
             id="slr.probe_transfer",
             says="Reading the value at the found location carries over to new nouns, a pooled linear probe does not",
             source="our design",
-            value=lambda r: float(
+            statistic=lambda r: float(
                 (at_levels(r, "readout_shifted", MIDDLE) - at_levels(r, "mean_shifted", MIDDLE)).min()
             ),
             holds=at_least(0.1),

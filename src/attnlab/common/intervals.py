@@ -1,0 +1,289 @@
+"""Confidence intervals by kind, from the numbers of independent replicates.
+
+Every class holds what was measured and gives ``value``, ``units`` (the independent replicates behind it) and
+``interval(level)``. None depends on the order of the replicates.
+
+===============  ==============================================  =========================
+class            interval                                        coverage
+===============  ==============================================  =========================
+Replicates       Student's t                                     exact for Gaussian noise
+LogRatio         Student's t on the logarithm, paired            asymptotic
+Jackknife        Student's t on the jackknife's standard error   asymptotic, smooth values
+Share            Clopper-Pearson, with a design effect           at least the level
+Middle           order statistics                                at least the level
+Extreme          bounds of the parts                             at least the level
+Magnitude        folded interval of the part                     at least the level
+Fixed            none: a computation without noise
+===============  ==============================================  =========================
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from scipy import special, stats
+
+Bounds = tuple[float, float]
+EVERYTHING: Bounds = (-math.inf, math.inf)
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A number, its independent replicates and its interval at any level."""
+
+    @property
+    def value(self) -> float:
+        """The number."""
+
+    @property
+    def units(self) -> int:
+        """Independent replicates."""
+
+    def interval(self, level: float) -> Bounds:
+        """Its interval."""
+
+
+@functools.cache
+def student(level: float, freedom: int) -> float:
+    """The factor from a standard error to the half-width of an interval."""
+    return float(stats.t.ppf(0.5 + level / 2, freedom))
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """The mean of one number for each independent replicate."""
+
+    values: np.ndarray
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return float(np.mean(self.values))
+
+    @property
+    def units(self) -> int:
+        """Replicates."""
+        return len(self.values)
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean; infinite for one replicate, which says nothing of the noise."""
+        # Sorted, so that the rounding of the sum does not depend on the order either.
+        return float(np.std(np.sort(self.values), ddof=1) / math.sqrt(self.units)) if self.units > 1 else math.inf
+
+    def interval(self, level: float) -> Bounds:
+        """Student's interval."""
+        if self.units < 2:
+            return EVERYTHING
+        half = student(level, self.units - 1) * self.error
+        return self.value - half, self.value + half
+
+
+@dataclass(frozen=True)
+class LogRatio:
+    r"""A product of means to the powers +1 or -1, each row of ``numbers`` one mean, each column one replicate.
+
+    .. math:: \log\hat\theta = \sum_i s_i \log \bar x_i, \qquad
+              \mathrm{se}^2 = \mathrm{Var}_k\Big[\sum_i s_i x_{ik} / \bar x_i\Big] / K
+
+    Numbers of one replicate may be dependent. Status: asymptotic (delta method), with Student's quantile.
+    """
+
+    numbers: np.ndarray
+    powers: np.ndarray
+
+    def __post_init__(self) -> None:
+        if np.any(self.numbers.mean(axis=1) <= 0):
+            raise ValueError("a ratio of means needs positive means")
+
+    @property
+    def value(self) -> float:
+        """The ratio of the means."""
+        return float(np.prod(self.numbers.mean(axis=1) ** self.powers))
+
+    @property
+    def units(self) -> int:
+        """Replicates."""
+        return int(self.numbers.shape[1])
+
+    def interval(self, level: float) -> Bounds:
+        """Student's interval of the logarithm, as factors."""
+        relative = self.numbers / self.numbers.mean(axis=1, keepdims=True)
+        low, high = Replicates(self.powers @ relative).interval(level)
+        centre = float(self.powers.sum())  # the mean of the relative numbers
+        return self.value * math.exp(low - centre), self.value * _exp(high - centre)
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 700 else math.inf
+
+
+@dataclass(frozen=True)
+class Jackknife:
+    r"""A smooth function of several means: its value, and its values without one replicate each.
+
+    .. math:: \mathrm{se}^2 = \tfrac{K-1}{K} \sum_k (v_{(k)} - \bar v)^2
+
+    Not valid for extremes or quantiles. Source: B. Efron and C. Stein, Ann. Statist. 9 (1981) 586.
+    """
+
+    full: float
+    left_out: np.ndarray
+
+    @property
+    def value(self) -> float:
+        """The value on all replicates."""
+        return self.full
+
+    @property
+    def units(self) -> int:
+        """Replicates."""
+        return len(self.left_out)
+
+    def interval(self, level: float) -> Bounds:
+        """Student's interval around the value."""
+        k = self.units
+        if k < 2:
+            return EVERYTHING
+        spread = np.sort(self.left_out - self.left_out.mean())
+        half = student(level, k - 1) * math.sqrt((k - 1) / k * float(np.sum(spread**2)))
+        return self.full - half, self.full + half
+
+
+@dataclass(frozen=True)
+class Share:
+    """Successes and trials of each independent unit.
+
+    With one trial in each unit: Clopper-Pearson. With several, the trials of a unit may depend on each other: the
+    number of trials is divided by the design effect between units, and where all trials agree only units count.
+    Source: E. L. Korn and B. I. Graubard, Survey Methodology 24 (1998) 193.
+    """
+
+    successes: np.ndarray
+    trials: np.ndarray
+
+    @property
+    def value(self) -> float:
+        """The share of successes."""
+        return float(self.successes.sum() / self.trials.sum())
+
+    @property
+    def units(self) -> int:
+        """Independent units."""
+        return len(self.trials)
+
+    @property
+    def effective(self) -> float:
+        """Independent trials with the same information."""
+        p, n, k = self.value, float(self.trials.sum()), self.units
+        if n == k or p in (0.0, 1.0) or k < 2:
+            return float(k)
+        variance = k / (k - 1) * float(np.sum((self.successes - p * self.trials) ** 2)) / n**2
+        size = min(n, p * (1 - p) / variance) if variance > 0 else n
+        return float(size * (student(0.95, round(n) - 1) / student(0.95, k - 1)) ** 2)
+
+    def interval(self, level: float) -> Bounds:
+        """Beta quantiles of the effective counts."""
+        n, tail = self.effective, (1 - level) / 2
+        x = n * self.value
+        low = float(special.betaincinv(x, n - x + 1, tail)) if x > 0 else 0.0
+        high = float(special.betainccinv(x + 1, n - x, tail)) if x < n else 1.0
+        return low, high
+
+
+@dataclass(frozen=True)
+class Middle:
+    """The median over replicates, between two order statistics; too few replicates give the whole line."""
+
+    values: np.ndarray
+
+    @property
+    def value(self) -> float:
+        """The median."""
+        return float(np.median(self.values))
+
+    @property
+    def units(self) -> int:
+        """Replicates."""
+        return len(self.values)
+
+    def interval(self, level: float) -> Bounds:
+        """From the (r+1)-th smallest to the (r+1)-th largest, r the largest with Binomial(n, 1/2) <= r in the tail."""
+        r = _rank(level, self.units)
+        ordered = np.sort(self.values)
+        return EVERYTHING if r < 0 else (float(ordered[r]), float(ordered[-1 - r]))
+
+
+@functools.cache
+def _rank(level: float, n: int) -> int:
+    return int(stats.binom.ppf((1 - level) / 2, n, 0.5)) - 1
+
+
+@dataclass(frozen=True)
+class Extreme:
+    r"""The largest (or smallest) of several measured settings.
+
+    The upper bound of a maximum is the largest of the parts' upper bounds at the same level: it fails only if that of
+    the truly largest part fails. The lower bound holds if those of all m parts do, each at level 1 - (1 - level)/m.
+    """
+
+    parts: Sequence[Measured]
+    largest: bool = True
+
+    @property
+    def value(self) -> float:
+        """The extreme value over the settings."""
+        return (max if self.largest else min)(part.value for part in self.parts)
+
+    @property
+    def units(self) -> int:
+        """Replicates of the part that has fewest."""
+        return min(part.units for part in self.parts)
+
+    def interval(self, level: float) -> Bounds:
+        """One side of the extreme part, the other shared out over all parts."""
+        plain = [part.interval(level) for part in self.parts]
+        strict = [part.interval(1 - (1 - level) / len(self.parts)) for part in self.parts]
+        if self.largest:
+            return max(low for low, _ in strict), max(high for _, high in plain)
+        return min(low for low, _ in plain), min(high for _, high in strict)
+
+
+@dataclass(frozen=True)
+class Magnitude:
+    """The absolute value of a measured number."""
+
+    part: Measured
+
+    @property
+    def value(self) -> float:
+        """Its size."""
+        return abs(self.part.value)
+
+    @property
+    def units(self) -> int:
+        """Replicates of the part."""
+        return self.part.units
+
+    def interval(self, level: float) -> Bounds:
+        """The sizes of the part's interval."""
+        low, high = self.part.interval(level)
+        sizes = sorted((abs(low), abs(high)))
+        return (0.0 if low <= 0 <= high else sizes[0]), sizes[1]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A computation without noise: there is nothing to repeat."""
+
+    value: float
+    units: int = 1
+
+    def interval(self, level: float) -> Bounds:
+        """The value itself."""
+        return self.value, self.value
