@@ -1,7 +1,7 @@
 """attnlab: the laboratory for solvable attention.
 
-Four systems, one vocabulary: :mod:`attnlab.rfa`, :mod:`attnlab.mha`, :mod:`attnlab.slr`, :mod:`attnlab.aim`;
-and one lab that runs them: :mod:`attnlab.lab`. Submodules load when first used.
+Systems with one vocabulary: :mod:`attnlab.rfa`, :mod:`attnlab.mha`, :mod:`attnlab.slr`, :mod:`attnlab.aim`, and
+:mod:`attnlab.smi` for a model of your own; and one lab that runs them: :mod:`attnlab.lab`. Submodules load when used.
 """
 
 import lazy_loader

@@ -4,5 +4,6 @@ from . import mha as mha
 from . import persist as persist
 from . import rfa as rfa
 from . import slr as slr
+from . import smi as smi
 
 __version__: str

@@ -1,0 +1,9 @@
+from . import figures as figures
+from . import links as links
+from . import theory as theory
+from .alignment import align as align
+from .learners.amp import AMP as AMP
+from .learners.gradient_descent import GradientDescent as GradientDescent
+from .learners.oracle import OraclePredictor as OraclePredictor
+from .link import Link as Link
+from .task import Task as Task

@@ -1,0 +1,1 @@
+"""Learners of sequence multi-index models."""

@@ -1,0 +1,78 @@
+"""What the learners share: checking data, predicting with estimated directions, scoring."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from attnlab.common.precision import float64
+from attnlab.common.tokens import check_targets, check_tokens
+from attnlab.common.validation import one_of
+from attnlab.smi.check import checked
+from attnlab.smi.link import Link
+from attnlab.smi.outputs import mean_function, spread_mean
+
+PREDICTIONS = ("plugin", "bayes")
+
+
+class DirectionsPredictor(BaseEstimator):
+    """Fitted directions ``W_`` make predictions: mean(X W_^T / sqrt d), or its average over the remaining error V_."""
+
+    link: str | Link
+    needs: tuple[str, ...] = ("link",)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tokens are three-dimensional; y is an array for each sequence."""
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor"
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.three_d_array = True
+        return tags
+
+    @property
+    def law(self) -> Link:
+        """The link as an object, checked."""
+        return checked(self.link)
+
+    def _check_data(self, X: Any, y: Any, min_samples: int = 2) -> tuple[np.ndarray, np.ndarray]:
+        law = self.law
+        X = check_tokens(X, n_tokens=law.tokens, min_samples=min_samples)
+        if X.shape[2] < law.rank:
+            raise ValueError(f"X must have tokens of width d >= rank {law.rank} of the link, got shape {X.shape}")
+        y = check_targets(y, len(X), shape=output_shape(law))
+        return X, law.read_outputs(y) if law.read_outputs is not None else y
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Outputs of fresh sequences (n, T, d)."""
+        check_is_fitted(self, "W_")
+        X = check_tokens(X, n_tokens=self.law.tokens, d=self.W_.shape[1])
+        z = X @ self.W_.T / np.sqrt(self.W_.shape[1])
+        if one_of("prediction", getattr(self, "prediction", "plugin"), PREDICTIONS) == "plugin":
+            return _plug_in(self.law, z)
+        return spread_mean(self.law, z, self.V_)
+
+    def score(self, X: Any, y: Any) -> float:
+        """R^2 over all entries: 1 - sum |y - predict(X)|^2 / sum |y - mean y|^2."""
+        predicted = self.predict(X)
+        y = check_targets(y, len(predicted), shape=predicted.shape[1:])
+        return float(1 - ((y - predicted) ** 2).sum() / ((y - y.mean(axis=0)) ** 2).sum())
+
+
+@functools.lru_cache(maxsize=256)
+@float64
+def output_shape(link: Link) -> tuple[int, ...]:
+    """Shape of the output of one sequence."""
+    z, e = jnp.zeros((link.tokens, link.rank)), jnp.zeros(link.noise)
+    return tuple(jax.eval_shape(link.sample, z, e).shape)
+
+
+@float64
+def _plug_in(link: Link, z: np.ndarray) -> np.ndarray:
+    return np.asarray(jax.vmap(mean_function(link))(jnp.asarray(z)))

@@ -1,0 +1,37 @@
+r"""The closed route: derivatives of log Z.
+
+.. math:: E[s] = \nabla_{\omega}\log Z\,L,\qquad \mathrm{Cov}(s) = I + L\,(\nabla^2_\omega \log Z)\,L
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from attnlab.smi.link import Link
+from attnlab.smi.posterior.result import Moments
+
+
+def closed_moments(link: Link, size: int, order: int) -> Callable[[jax.Array, jax.Array, jax.Array], Moments]:
+    """By automatic differentiation of ``link.log_partition``; exact."""
+    log_partition = link.log_partition
+    assert log_partition is not None
+
+    def moments(y: jax.Array, omega: jax.Array, L: jax.Array) -> Moments:
+        V = L @ L
+
+        # In whitened coordinates: omega moves by t L, so that derivatives are those of s and stay of order one.
+        def log_z(t: jax.Array) -> jax.Array:
+            return jnp.asarray(log_partition(y, omega + t.reshape(omega.shape) @ L, V))
+
+        zero = jnp.zeros(omega.size)
+        value, slope = jax.value_and_grad(log_z)(zero)
+        second = jnp.zeros((0, 0))
+        if order == 2:
+            second = jnp.eye(omega.size) + jax.hessian(log_z)(zero) + jnp.outer(slope, slope)
+        mean = slope.reshape(omega.shape)
+        return Moments(mean, second, mean, second, value, jnp.asarray(jnp.inf))
+
+    return moments

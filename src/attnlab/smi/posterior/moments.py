@@ -1,0 +1,79 @@
+r"""What every route returns, and the routes by name.
+
+======  ==============  ===============================================================================
+symbol  shape           meaning
+======  ==============  ===============================================================================
+L       (r, r)          symmetric root of V
+s       (T, r)          whitened indices, z = omega + s L; standard normal before y is seen
+m       (T, r)          E[s | y, omega]
+M       (T r, T r)      E[s s^T | y, omega]
+======  ==============  ===============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from attnlab.smi.link import Link
+from attnlab.smi.posterior.closed import closed_moments
+from attnlab.smi.posterior.grid import grid_moments
+from attnlab.smi.posterior.points import points_moments
+from attnlab.smi.posterior.result import Moments
+from attnlab.smi.posterior.target import coordinates
+
+Posterior = Callable[[jax.Array, jax.Array, jax.Array], Moments]
+
+# First and last number of nodes a side of the grid, by dimension. A level set is narrower than its free coordinates
+# show, so that it starts finer.
+DENSITY_SIDES = {1: (65, 4001), 2: (31, 241), 3: (17, 61)}
+LEVEL_SIDES = {1: (251, 4001), 2: (61, 241), 3: (31, 61)}
+POINTS = (64, 512)  # of each component of the proposal
+
+
+class Rule(NamedTuple):
+    """The size of an integration rule, and the least effective sample size that it must keep."""
+
+    size: int
+    last: int
+    least: float
+    power: float
+    growth: int = 2
+
+    def finer(self) -> Rule:
+        """The next rule of the ladder."""
+        return self._replace(size=min(self.growth * (self.size - self.size % 2) + self.size % 2, self.last))
+
+    @property
+    def at_end(self) -> bool:
+        """Whether no finer rule is allowed."""
+        return self.size >= self.last
+
+    def resolves(self, ess: jax.Array) -> bool:
+        r"""Whether the 1 % quantile of ESS^(1/D) reaches its least value.
+
+        A trapezoid rule of spacing h has the error 2 exp(-2 pi^2 (w/h)^2) on a posterior of width w and
+        ESS = (3.545 w/h)^D, so that ESS^(1/D) >= 2.2 means an error below 1e-3.
+        """
+        return bool(jnp.quantile(ess, 0.01) ** self.power >= self.least)
+
+
+def first_rule(link: Link) -> Rule:
+    """The coarsest rule of the link's route."""
+    if link.route == "closed":
+        return Rule(1, 1, 0.0, 1.0)
+    if link.route == "points":
+        return Rule(*POINTS, 20.0, 1.0)
+    dimension = coordinates(link)
+    sides = DENSITY_SIDES if link.solve is None else LEVEL_SIDES
+    # On a line nodes cost little and each new size is compiled: large steps.
+    return Rule(*sides[dimension], 2.2, 1.0 / dimension, 8 if dimension == 1 else 2)
+
+
+def posterior(link: Link, size: int, order: int) -> Posterior:
+    """``(y, omega, L) -> Moments`` of one sequence; second moments are computed for order 2 only."""
+    route = {"closed": closed_moments, "grid": grid_moments, "points": points_moments}[link.route]
+    return route(link, size, order)

@@ -1,0 +1,69 @@
+"""What theory says of the test errors on sequence multi-index models."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import numpy as np
+
+from attnlab.common.reference import Reference
+from attnlab.smi.learners.amp import AMP
+from attnlab.smi.learners.oracle import OraclePredictor
+from attnlab.smi.learners.predictor import output_shape
+from attnlab.smi.link import Link
+from attnlab.smi.links import as_link
+from attnlab.smi.task import Task
+from attnlab.smi.theory.bayes import state_evolution
+from attnlab.smi.theory.generalization import generalization_error
+
+# Two scrambles of 2^10 points: a reference is drawn beside simulations, whose noise is larger.
+DRAWS, REPLICATES = 2**10, 2
+
+
+def null(task: Task, learner: Any, n: int) -> float:
+    """Predicting the mean output."""
+    return _error(task.law, _key(np.zeros((task.rank, task.rank))), "bayes")
+
+
+def bayes(task: Task, learner: Any, n: int) -> float | None:
+    """The best prediction from n sequences that message passing can reach."""
+    return _after(task.law, n / task.d, "bayes")
+
+
+def message_passing(task: Task, learner: AMP, n: int) -> float | None:
+    """The same for AMP that assumes the link that holds, with its own way of predicting."""
+    return _after(task.law, n / task.d, learner.prediction) if as_link(learner.link) == task.law else None
+
+
+def oracle(task: Task, learner: OraclePredictor, n: int) -> float | None:
+    """Known directions: the noise of the output."""
+    if as_link(learner.link) != task.law or learner.W is None or not np.array_equal(learner.W, task.W):
+        return None
+    return _error(task.law, _key((1 - 1e-12) * np.eye(task.rank)), "plugin")
+
+
+@functools.lru_cache(maxsize=1024)
+def _after(link: Link, alpha: float, predictor: str) -> float | None:
+    with warnings.catch_warnings(action="ignore"):
+        found = state_evolution(link, alpha, draws=DRAWS, replicates=REPLICATES, tol=1e-4)
+    return _error(link, _key(found.Q), predictor) if found.converged and found.resolved else None
+
+
+def _key(Q: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    return tuple(map(tuple, np.asarray(Q).tolist()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _error(link: Link, Q: tuple[tuple[float, ...], ...], predictor: str) -> float:
+    """Mean over the entries of y."""
+    return float(generalization_error(link, np.array(Q), predictor=predictor)) / int(np.prod(output_shape(link)))
+
+
+REFERENCES: tuple[Reference, ...] = (
+    Reference("null", Task, "asymptotic", null),
+    Reference("Bayes", Task, "asymptotic", bayes),
+    Reference("theory", Task, "asymptotic", message_passing, AMP),
+    Reference("theory", Task, "asymptotic", oracle, OraclePredictor),
+)

@@ -1,0 +1,121 @@
+"""Overlaps against closed forms and independent values."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attnlab.smi import Link, links
+from attnlab.smi.theory import generalization_error, state_evolution
+
+
+def linear_overlap(alpha, delta):
+    b = 1 + delta + alpha
+    return (b - np.sqrt(b**2 - 4 * alpha)) / 2
+
+
+def noisy(z, e):
+    return z[0, 0] + np.sqrt(0.1) * e[0]
+
+
+def noisy_density(y, z):
+    return -0.5 * (y - z[0, 0]) ** 2 / 0.1
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
+def test_linear_link_by_two_routes(alpha):
+    exact = linear_overlap(alpha, 0.1)
+    closed = state_evolution("linear(noise=0.1)", alpha)
+    assert closed.converged
+    assert abs(closed.Q[0, 0] - exact) < 4 * closed.Q_error[0, 0] + 1e-9
+    grid = state_evolution(Link(1, 1, noise=1, sample=noisy, log_density=noisy_density), alpha, draws=2**10)
+    assert grid.resolved
+    assert abs(grid.Q[0, 0] - exact) < 2e-3
+
+
+@pytest.mark.parametrize(
+    ("link", "alpha", "overlap"),
+    [
+        ("phase_retrieval", 0.9, 0.33077),
+        ("attention", 0.3, 0.26801),
+        ("attention(tokens=3)", 0.2, 0.43701),
+        ("sign", 1.0, 0.486264),
+    ],
+)
+def test_overlaps_computed_by_quadrature_elsewhere(link, alpha, overlap):
+    found = state_evolution(link, alpha, draws=2**12)
+    assert found.converged
+    assert found.resolved
+    # Three standard errors over eight scrambles; 5e-4 where these happen to agree.
+    assert abs(found.Q[0, 0] - overlap) < 3 * found.Q_error[0, 0] + 5e-4
+
+
+def test_an_unlearned_direction_is_reported_as_zero():
+    found = state_evolution("attention", 0.1)
+    assert found.converged
+    assert found.Q[0, 0] == 0
+
+
+def test_starts_end_apart_where_the_problem_is_hard():
+    hard = 1.05  # between the statistical threshold 1 and the algorithmic one 1.128 of phase retrieval
+    assert state_evolution("phase_retrieval", hard, draws=2**12).Q[0, 0] < 0.8
+    assert state_evolution("phase_retrieval", hard, "informed").Q[0, 0] > 1 - 1e-6
+
+
+def test_exact_recovery_above_the_counting_bound():
+    found = state_evolution("attention", 0.7, draws=2**10)
+    assert found.converged
+    assert found.V[0, 0] < 1e-6
+
+
+def test_single_location_against_its_own_theory():
+    found = state_evolution("single_location(tokens=3, nu=4.0, noise=0.1)", 2.0, draws=2**12)
+    assert found.converged
+    # attnlab.slr.theory.bayes_state_evolution, an independent code for this law: 0.87457, 0.88317.
+    np.testing.assert_allclose(np.diag(found.Q), [0.87457, 0.88317], atol=2e-3)
+
+
+def test_generalization_error_of_two_layers():
+    for Q, plugin, bayes in [((0, 0), 0.3870, 0.3024), ((0, 0.2), 0.3504, 0.2947)]:
+        for predictor, value in (("plugin", plugin), ("bayes", bayes)):
+            found = generalization_error("deep_attention", np.diag(Q), predictor=predictor)
+            assert abs(found - value) < 4 * found.error + 3e-4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((0.0,), "alpha must be a number in"),
+        ((float("nan"),), "alpha must be a number in"),
+        ((1.0, "begin"), "start must be 'uninformed', 'informed' or a matrix"),
+        ((1.0, [[1.0]]), "eigenvalues in \\[0, 1\\)"),
+        ((1.0, [[0.2, 0.0]]), "start must have shape"),
+    ],
+)
+def test_bad_input_is_refused(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        state_evolution("sign", *arguments)
+
+
+def test_draws_are_rounded_up():
+    with pytest.warns(UserWarning, match="rounded up to 128"):
+        state_evolution("sign", 1.0, draws=100)
+
+
+def narrow(y, z):
+    return -0.5 * (y - jnp.sin(40 * z[0, 0])) ** 2 / 1e-8
+
+
+def sine(z, e):
+    return jnp.sin(40 * z[0, 0]) + 1e-4 * e[0]
+
+
+def test_a_posterior_too_narrow_for_the_grid_is_not_a_number():
+    link = Link(1, 1, noise=1, sample=sine, log_density=narrow)
+    with pytest.warns(UserWarning, match="not resolved"):
+        found = state_evolution(link, 1.0, draws=64)
+    assert not found.resolved
+    assert np.isnan(found.Q).all()
+
+
+def test_shipped_and_handwritten_link_agree():
+    assert links.sign().route == "closed"
