@@ -1,0 +1,9 @@
+"""The experiments of arXiv:2405.11751 and one of our own, with the claims they must show."""
+
+from attnlab_icl.figures.context_length import CONTEXT_LENGTH
+from attnlab_icl.figures.double_descent import DOUBLE_DESCENT
+from attnlab_icl.figures.finite_size import FINITE_SIZE
+from attnlab_icl.figures.nonmonotone import NONMONOTONE
+from attnlab_icl.figures.task_diversity import TASK_DIVERSITY
+
+FIGURES = (DOUBLE_DESCENT, CONTEXT_LENGTH, NONMONOTONE, TASK_DIVERSITY, FINITE_SIZE)

@@ -1,0 +1,121 @@
+"""From memorising to learning in context: what more pretraining tasks do, beside two estimators that know the law."""
+
+from __future__ import annotations
+
+import csv
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnlab.common.drawing import COLORS, MARKERS, line, panels, points
+from attnlab.common.figure import Figure, Grid, Params, Record
+from attnlab.common.records import Records
+from attnlab.common.seeds import branch
+from attnlab_icl.figures import simulate
+from attnlab_icl.figures.simulate import PAPER, law, limit
+from attnlab_icl.learners.in_context import DiscreteMMSE, InContext, RidgeInContext
+from attnlab_icl.task import Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+KAPPA = np.geomspace(0.1, 60, 300)
+# Contexts on which the baselines are tested; query and noise are averaged exactly.
+TEST = 256
+
+
+def run(params: Params, seed: np.random.SeedSequence) -> Record:
+    """A pretrained layer, and on the first row of panels the two baselines on the same tasks."""
+    result: dict[str, Any] = {**simulate.run(params, seed)}
+    if params["baselines"]:
+        task = law(params, seed)
+        result |= _memorisation("dmmse", DiscreteMMSE(task.W, task.noise_std), task, seed)
+        result |= _memorisation("ridge", RidgeInContext(noise_std=task.noise_std), task, seed)
+    return result
+
+
+def _memorisation(name: str, learner: InContext, task: Task, seed: np.random.SeedSequence) -> Record:
+    """Errors on new and on pretraining tasks, from fresh contexts."""
+    new = learner.error(task, TEST, branch(seed, "test"), "new")
+    old = learner.error(task, TEST, branch(seed, "test"), "pretraining")
+    return {f"{name}_g": new - old, f"{name}_idg": old}
+
+
+def published() -> list[dict[str, float]]:
+    """Runs published with the paper (MIT licence): mean and standard error of g_task over 20 runs."""
+    text = (resources.files("attnlab_icl") / "published.csv").read_text()
+    return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(text.splitlines())]
+
+
+def draw(records: Records) -> Canvas:
+    """Memorisation against the number of tasks: the layer with its baselines, and along longer contexts."""
+    canvas, axes = panels(1, 2, width=5.0, height=3.8)
+    _with_baselines(axes[0, 0], records.where(baselines=True))
+    _longer(axes[0, 1], records.where(baselines=False))
+    return canvas
+
+
+def _with_baselines(ax: Axes, records: Records) -> None:
+    first = dict(next(iter(records)))
+    line(ax, KAPPA, limit(first, kappa=KAPPA).detail["g_task"], color=COLORS[0], label=r"layer, theory $d \to \infty$")
+    points(ax, records.curve("kappa", "g_task"), color=COLORS[0], label=f"layer, $d = {first['d']}$")
+    for color, name, label in ((COLORS[1], "dmmse_g", "dMMSE"), (COLORS[2], "ridge_g", "ridge in context")):
+        points(ax, records.curve("kappa", name), color=color, label=label, fmt="s")
+    if (first["alpha"], first["tau"], first["rho"]) == (10, 10, 0.01):
+        _published(ax)
+    ax.axvline(1, color="gray", linewidth=0.8, linestyle=":")
+    ax.set(xscale="log", xlabel=r"pretraining tasks $\kappa = k/d$", ylabel=r"memorisation $e_{ICL} - e_{IDG}$")
+    ax.set_title(rf"$\alpha = {first['alpha']:g}$, $\tau = {first['tau']:g}$, $\rho = {first['rho']:g}$", loc="left")
+    ax.legend()
+
+
+def _published(ax: Axes) -> None:
+    rows = [row for row in published() if row["d"] == 64]
+    ax.errorbar(
+        [row["kappa"] for row in rows],
+        [row["g_task"] for row in rows],
+        yerr=[row["sem"] for row in rows],
+        fmt="x",
+        color="black",
+        label="published runs, $d = 64$",
+    )
+
+
+def _longer(ax: Axes, records: Records) -> None:
+    for color, marker, alpha in zip(COLORS, MARKERS, records.values("alpha"), strict=False):
+        chosen = records.where(alpha=alpha)
+        first = dict(next(iter(chosen)))
+        label = rf"$\alpha = {alpha:g}$, $\tau = {first['tau']:g}$"
+        line(ax, KAPPA, limit(first, kappa=KAPPA).detail["g_task"], color=color, label=label)
+        points(ax, chosen.curve("kappa", "g_task"), color=color, fmt=marker)
+    ax.plot(KAPPA, np.maximum(0, 1 - KAPPA), color="black", linestyle="--", label=r"$\alpha, \tau \to \infty$")
+    ax.axvline(1, color="gray", linewidth=0.8, linestyle=":")
+    ax.set(xscale="log", ylim=(-0.05, 1.6), xlabel=r"pretraining tasks $\kappa = k/d$")
+    ax.set_title(f"longer contexts; points: $d = {records.values('d')[0]}$", loc="left")
+    ax.legend()
+
+
+def _grids(d: int, seeds: int) -> list[Grid]:
+    kappas = [0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.6, 2.0, 4.0, 8.0, 16.0, 32.0]
+    fixed: dict[str, Any] = {"d": d, "rho": 0.01}
+    longer = [
+        Grid({**fixed, "alpha": a, "tau": a / 5, "kappa": [0.2, 0.5, 1.0, 10.0, 50.0], "ridge": 1e-5, "baselines": False}, 4)
+        for a in (6.0, 10.0, 20.0, 40.0)
+    ]
+    first = {**fixed, "alpha": 10.0, "tau": 10.0, "kappa": kappas, "ridge": 1e-6, "baselines": True}
+    return [Grid(first, seeds), *longer]
+
+
+TASK_DIVERSITY = Figure(
+    name="icl.task_diversity",
+    title="From memorisation to in-context learning",
+    paper=f"{PAPER}, figure 4",
+    shows="With more tasks than dimensions the layer stops to memorise; the posterior mean over the tasks never does.",
+    scales={"quick": _grids(32, 8), "paper": _grids(64, 20)},
+    run=run,
+    draw=draw,
+    shape=("d", "tau"),
+    minutes={"quick": 1, "paper": 10},
+)

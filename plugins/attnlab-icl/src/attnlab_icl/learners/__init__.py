@@ -1,0 +1,1 @@
+"""Linear attention, and the estimators that are given the law."""

@@ -1,0 +1,136 @@
+r"""Ridge regression on products of a query and a context coordinate, features q_a c_b, in three exact ways.
+
+==========  ===========================================================================================
+symbol      meaning
+==========  ===========================================================================================
+Q, C        queries (n, d) and context summaries (n, p), p = d + 1
+penalty     (n/d) lambda, the weight of |G|^2
+K           (Q Q^T) o (C C^T), the kernel of the features: the products never have to be formed
+==========  ===========================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import blas
+
+# Contexts whose features are formed at once by ``Gram``.
+BLOCK = 256
+# Iterations between two exact computations of the residual, which the recursion of conjugate gradients loses slowly.
+REFRESH = 50
+
+
+class Fit(NamedTuple):
+    """G, whether the solver met its tolerance, its iterations, its relative residual and the GCV error."""
+
+    gamma: np.ndarray
+    converged: bool
+    n_iter: int
+    residual: float
+    gcv: float | None = None
+
+
+def dual(Q: np.ndarray, C: np.ndarray, y: np.ndarray, penalty: float) -> Fit:
+    r"""n unknowns: :math:`c = (K + \text{penalty})^{-1} y`, :math:`G = Q^T \mathrm{diag}(c) C`. Ridge 0 is least norm.
+
+    Generalised cross-validation comes for free: :math:`n|c|^2/\mathrm{Tr}[(K + \text{penalty})^{-1}]^2`.
+    """
+    n = len(y)
+    K = (Q @ Q.T) * (C @ C.T)
+    trace = None
+    if penalty > 0:
+        K.flat[:: n + 1] += penalty
+        factor = linalg.cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+        c = linalg.cho_solve((factor, True), y, check_finite=False)
+        inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
+        trace = float(np.vdot(inverse, inverse))
+    else:
+        values, vectors = linalg.eigh(K, overwrite_a=True)
+        kept = values > n * np.finfo(float).eps * values[-1]
+        c = vectors[:, kept] @ (vectors[:, kept].T @ y / values[kept])
+    gcv = None if trace is None else n * float(c @ c) / trace**2
+    return Fit((Q.T * c) @ C, True, 1, 0.0, gcv)
+
+
+def conjugate_gradients(
+    Q: Any, C: Any, y: Any, penalty: float, *, tol: float, max_iter: int, inverse: Any, xp: Any = np
+) -> Fit:
+    r"""d p unknowns, never more memory than the data: :math:`G \mapsto Q^T \mathrm{diag}((QG \circ C)1) C + \text{penalty}\,G`.
+
+    ``inverse`` is the preconditioner :math:`[\frac nd(C^TC/n + \lambda)]^{-1}`, applied on the right. It takes the unequal
+    variances of the context coordinates out: the spectrum becomes :math:`(1 \pm \tau^{-1/2})^2`, whatever d and kappa.
+    """
+
+    def apply(G: Any) -> Any:
+        return Q.T @ ((Q @ G * C).sum(axis=1)[:, None] * C) + penalty * G
+
+    target = Q.T @ (y[:, None] * C)
+    size = float(xp.linalg.norm(target))
+    G = xp.zeros_like(target)
+    r = target
+    z = r @ inverse
+    direction, power = z, float(xp.vdot(r, z))
+    residual = 1.0 if size else 0.0
+    for step in range(1, max_iter + 1):
+        if residual <= tol:
+            return Fit(np.asarray(G), True, step - 1, residual)
+        image = apply(direction)
+        length = power / float(xp.vdot(direction, image))
+        G = G + length * direction
+        r = target - apply(G) if step % REFRESH == 0 else r - length * image
+        z = r @ inverse
+        last, power = power, float(xp.vdot(r, z))
+        direction = z + (power / last) * direction
+        residual = float(xp.linalg.norm(r)) / size
+    return Fit(np.asarray(G), residual <= tol, max_iter, residual)
+
+
+@dataclass
+class Gram:
+    """Sums over contexts of the features' products, (d p)^2 numbers: contexts come in any blocks and are not kept."""
+
+    d: int
+    products: np.ndarray = field(init=False)
+    targets: np.ndarray = field(init=False)
+    square: float = 0.0
+    n: int = 0
+
+    def __post_init__(self) -> None:
+        size = self.d * (self.d + 1)
+        self.products = np.zeros((size, size), order="F")
+        self.targets = np.zeros(size)
+
+    def add(self, Q: np.ndarray, C: np.ndarray, y: np.ndarray) -> None:
+        """Add contexts."""
+        for first in range(0, len(y), BLOCK):
+            rows = slice(first, first + BLOCK)
+            H = (Q[rows, :, None] * C[rows, None, :]).reshape(len(y[rows]), -1)
+            # A symmetric update: half the work of a general product.
+            self.products = blas.dsyrk(1.0, H, beta=1.0, c=self.products, trans=1, lower=1, overwrite_c=1)
+            self.targets += H.T @ y[rows]
+        self.square += float(y @ y)
+        self.n += len(y)
+
+    def solve(self, penalty: float) -> Fit:
+        """G from the sums; least norm where they are singular."""
+        K = np.asfortranarray(self.products)
+        full = K + np.tril(K, -1).T
+        full.flat[:: len(full) + 1] += penalty
+        try:
+            if penalty == 0:
+                raise linalg.LinAlgError
+            solution = linalg.solve(full, self.targets, assume_a="pos")
+        except linalg.LinAlgError:
+            solution = linalg.lstsq(full, self.targets, cond=len(full) * np.finfo(float).eps)[0]
+        return Fit(solution.reshape(self.d, self.d + 1), True, 1, 0.0)
+
+    def training_error(self, gamma: np.ndarray) -> float:
+        """Mean squared residual of the contexts added so far."""
+        g = gamma.ravel()
+        lower = np.tril(self.products)
+        quadratic = 2 * g @ (lower @ g) - g @ (np.diagonal(lower) * g)
+        return float(self.square - 2 * self.targets @ g + quadratic) / self.n
