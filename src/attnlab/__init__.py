@@ -1,11 +1,25 @@
 """attnlab: the laboratory for solvable attention.
 
-Systems with one vocabulary: :mod:`attnlab.rfa`, :mod:`attnlab.mha`, :mod:`attnlab.slr`, :mod:`attnlab.aim`, and
-:mod:`attnlab.smi` for a model of your own; and one lab that runs them: :mod:`attnlab.lab`. Submodules load when used.
+Systems with one vocabulary, such as :mod:`attnlab.rfa`, :mod:`attnlab.mha`, :mod:`attnlab.slr`, :mod:`attnlab.aim`,
+:mod:`attnlab.smi`; and one lab that runs them: :mod:`attnlab.lab`. Submodules load when first used, and so do the systems of other
+installed packages (entry point ``attnlab.systems``).
 """
+
+from typing import Any
 
 import lazy_loader
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_own, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _own(name)
+    except AttributeError:
+        from importlib.metadata import entry_points
+
+        for point in entry_points(group="attnlab.systems", name=name):
+            return point.load()
+        raise

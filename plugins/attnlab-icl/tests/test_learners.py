@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from attnlab_icl import DiscreteMMSE, LinearAttention, NullPredictor, RidgeInContext, Task, exact_error, features, theory
+from attnlab_icl import (
+    DiscreteMMSE,
+    LinearAttention,
+    NullPredictor,
+    RidgeInContext,
+    Task,
+    exact_error,
+    features,
+    theory,
+)
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
@@ -80,7 +89,7 @@ def test_simulation_meets_the_finite_size_theory(tau):
 @pytest.mark.slow
 @pytest.mark.parametrize(("kappa", "mean", "sem"), [(0.2, 0.9259, 0.0036), (1, 0.1757, 0.0015), (8, 0.0038, 0.0001)])
 def test_published_runs_lie_on_the_finite_size_theory(kappa, mean, sem):
-    """d = 64, 20 runs of arXiv:2405.11751, whose k is kappa d rounded down; the spread of our mean over 100 draws of the tasks is added."""
+    """d = 64, 20 runs of arXiv:2405.11751 (k is kappa d rounded down); the spread of our mean over tasks is added."""
     values = [
         theory.finite_size_errors(Task(d=64, l=640, k=int(kappa * 64), seed=s), 10 * 64**2, 1e-6).detail["g_task"]
         for s in range(100)
@@ -129,7 +138,7 @@ def test_ridge_in_context_is_the_normal_equations(l):
 def test_ridge_in_context_meets_its_theory():
     task = Task(d=64, l=128, noise_std=0.1**0.5)
     learner = RidgeInContext(noise_std=task.noise_std)
-    errors = [learner.error(task, 100, seed) for seed in range(8)]
+    errors = [task.rho + learner.excess(task, 100, seed) for seed in range(8)]
     # four standard errors and the O(1/d) of a finite context
     assert abs(np.mean(errors) - float(theory.ridge_error(2, 0.1))) < 4 * np.std(errors) / np.sqrt(8) + 0.2 / 64
 
@@ -138,7 +147,7 @@ def test_the_averaged_error_is_the_measured_one():
     learner = RidgeInContext(noise_std=TASK.noise_std)
     X, y = TASK.sample(20_000, 1, "new")
     squares = (learner.fit(X, y).predict(X) - y) ** 2
-    assert abs(learner.error(TASK, 2000, 2) - squares.mean()) < 4 * squares.std() / np.sqrt(20_000) + 0.01
+    assert abs(TASK.rho + learner.excess(TASK, 2000, 2) - squares.mean()) < 4 * squares.std() / np.sqrt(20_000) + 0.01
 
 
 def test_the_null_predictor():
@@ -150,7 +159,12 @@ def test_the_scikit_learn_contract():
     X, y = Task(d=4, l=10, k=4).sample(120, 1)
     search = GridSearchCV(LinearAttention(), {"ridge": [1e-3, 1e-1]}, cv=3).fit(X, y)
     assert search.best_params_["ridge"] in (1e-3, 1e-1)
-    for learner in (LinearAttention(0.2, "gram"), RidgeInContext(noise_std=0.1), DiscreteMMSE(np.eye(4), 0.1), NullPredictor()):
+    for learner in (
+        LinearAttention(0.2, "gram"),
+        RidgeInContext(noise_std=0.1),
+        DiscreteMMSE(np.eye(4), 0.1),
+        NullPredictor(),
+    ):
         copy = clone(learner)
         assert set(copy.get_params()) == set(learner.get_params())
         copy.fit(X, y)

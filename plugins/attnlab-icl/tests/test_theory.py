@@ -9,8 +9,8 @@ from attnlab_icl import Task, theory
 from attnlab_icl.theory.marchenko_pastur import traces
 
 INF = np.inf
-# alpha, kappa, tau, rho, ridge -> ICL, IDG; computed with 70 digits from the textbook forms and by direct integration over
-# the Marchenko-Pastur density.
+# alpha, kappa, tau, rho, ridge -> ICL, IDG; computed with 70 digits from the textbook forms and by direct integration
+# over the Marchenko-Pastur density.
 VALUES = [
     (1, 0.5, 0.5, 0.01, 0, 1.26107690, 0.80184917),
     (1, 0.5, 2, 0.01, 0, 1.23399254, 0.60956141),

@@ -176,7 +176,7 @@ def features(X: Float[np.ndarray, "n tokens d+1"]) -> tuple[Float[np.ndarray, "n
 
 
 def split(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Inputs (n, l, d), labels (n, l) and queries (n, d) of token sequences; a query that holds its answer is refused."""
+    """Inputs (n, l, d), labels (n, l) and queries (n, d) of sequences; a query that holds its answer is refused."""
     X = finite_array("X", X, ndim=3).astype(np.float64, copy=False)
     if X.shape[1] < 2 or X.shape[2] < 3:
         raise ValueError(f"X must have shape (n, l + 1, d + 1) with l >= 1 and d >= 2, got {X.shape}")

@@ -5,5 +5,6 @@ from attnlab_icl.figures.double_descent import DOUBLE_DESCENT
 from attnlab_icl.figures.finite_size import FINITE_SIZE
 from attnlab_icl.figures.nonmonotone import NONMONOTONE
 from attnlab_icl.figures.task_diversity import TASK_DIVERSITY
+from attnlab_icl.figures.two_errors import TWO_ERRORS
 
-FIGURES = (DOUBLE_DESCENT, CONTEXT_LENGTH, NONMONOTONE, TASK_DIVERSITY, FINITE_SIZE)
+FIGURES = (DOUBLE_DESCENT, CONTEXT_LENGTH, NONMONOTONE, TASK_DIVERSITY, TWO_ERRORS, FINITE_SIZE)

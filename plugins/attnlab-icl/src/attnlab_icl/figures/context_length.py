@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnlab.common.claim import Claim, at_least
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid
 from attnlab.common.records import Records
+from attnlab.common.statistics import of, ratio_of_means, smallest
 from attnlab_icl.figures.simulate import PAPER, limit, run
 
 if TYPE_CHECKING:
@@ -45,11 +47,48 @@ def draw(records: Records) -> Canvas:
 def _grids(d: int, seeds: int) -> list[Grid]:
     return [
         Grid(
-            {"panel": f"{name} {index}", "d": d, "tau": tau, "rho": rho, "kappa": kappas, "alpha": LENGTHS, "ridge": 1e-6},
+            {
+                "panel": f"{name} {index}",
+                "d": d,
+                "tau": tau,
+                "rho": rho,
+                "kappa": kappas,
+                "alpha": LENGTHS,
+                "ridge": 1e-6,
+            },
             seeds,
         )
         for index, (name, tau, rho, kappas) in enumerate(PANELS)
     ]
+
+
+FEW = {"panel": "icl 2", "kappa": 0.25}
+MANY = {"panel": "icl 2", "kappa": 2.0}
+CLAIMS = (
+    Claim(
+        id="icl.longer-hurts",
+        says="With fewer tasks than dimensions and noisy labels, a longer context raises the ICL error",
+        source=f"{PAPER}, figure 2",
+        statistic=ratio_of_means(of("icl", **FEW, alpha=100), of("icl", **FEW, alpha=4.7)),
+        holds=at_least(1.3),
+        because="the limits are 2.60 at alpha = 100 and 1.41 at 4.7; 1.3 is half of that rise",
+        replicates=4,
+    ),
+    Claim(
+        id="icl.longer-helps",
+        says="With twice as many tasks as dimensions, a longer context lowers the ICL error",
+        source=f"{PAPER}, figure 2",
+        statistic=smallest(
+            [
+                ratio_of_means(of("icl", **MANY, alpha=short), of("icl", **MANY, alpha=long))
+                for short, long in ((1, 4.7), (4.7, 100))
+            ]
+        ),
+        holds=at_least(1.1),
+        because="the limits are 1.233, 0.843 and 0.568 at alpha = 1, 4.7 and 100",
+        replicates=4,
+    ),
+)
 
 
 CONTEXT_LENGTH = Figure(
@@ -61,5 +100,6 @@ CONTEXT_LENGTH = Figure(
     run=run,
     draw=draw,
     shape=("d", "tau"),
+    claims=CLAIMS,
     minutes={"quick": 1, "paper": 60},
 )

@@ -26,7 +26,7 @@ def law(params: Params, seed: Seed = 0) -> Task:
 
 def contexts(params: Params) -> int:
     """n = tau d^2."""
-    return max(1, round(params["tau"] * params["d"] ** 2))
+    return int(max(1, round(params["tau"] * params["d"] ** 2)))
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
@@ -42,6 +42,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
         "finite_icl": finite.detail["icl"],
         "finite_idg": finite.detail["idg"],
         "ratio": icl / finite.detail["icl"],
+        "scaled_ratio": task.d * icl / finite.detail["icl"],
         "gcv": layer.gcv_,
         "converged": layer.converged_ and bool(finite.converged),
     }

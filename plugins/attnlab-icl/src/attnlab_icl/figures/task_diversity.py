@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.drawing import COLORS, MARKERS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.seeds import branch
+from attnlab.common.statistics import Statistic, largest, mean, of, smallest
 from attnlab_icl.figures import simulate
 from attnlab_icl.figures.simulate import PAPER, law, limit
 from attnlab_icl.learners.in_context import DiscreteMMSE, InContext, RidgeInContext
@@ -38,9 +40,9 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 
 def _memorisation(name: str, learner: InContext, task: Task, seed: np.random.SeedSequence) -> Record:
     """Errors on new and on pretraining tasks, from fresh contexts."""
-    new = learner.error(task, TEST, branch(seed, "test"), "new")
-    old = learner.error(task, TEST, branch(seed, "test"), "pretraining")
-    return {f"{name}_g": new - old, f"{name}_idg": old}
+    new = learner.excess(task, TEST, branch(seed, "test"), "new")
+    old = learner.excess(task, TEST, branch(seed, "test"), "pretraining")
+    return {f"{name}_g": new - old, f"{name}_excess": old}
 
 
 def published() -> list[dict[str, float]]:
@@ -101,11 +103,74 @@ def _grids(d: int, seeds: int) -> list[Grid]:
     kappas = [0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.6, 2.0, 4.0, 8.0, 16.0, 32.0]
     fixed: dict[str, Any] = {"d": d, "rho": 0.01}
     longer = [
-        Grid({**fixed, "alpha": a, "tau": a / 5, "kappa": [0.2, 0.5, 1.0, 10.0, 50.0], "ridge": 1e-5, "baselines": False}, 4)
+        Grid(
+            {
+                **fixed,
+                "alpha": a,
+                "tau": a / 5,
+                "kappa": [0.2, 0.5, 1.0, 10.0, 50.0],
+                "ridge": 1e-5,
+                "baselines": False,
+            },
+            4,
+        )
         for a in (6.0, 10.0, 20.0, 40.0)
     ]
     first = {**fixed, "alpha": 10.0, "tau": 10.0, "kappa": kappas, "ridge": 1e-6, "baselines": True}
     return [Grid(first, seeds), *longer]
+
+
+def dmmse_memorisation(records: Records) -> list[Statistic]:
+    """g_task of dMMSE at every number of tasks."""
+    kappas = records.where(baselines=True).values("kappa")
+    return [mean(of("dmmse_g", baselines=True, kappa=kappa)) for kappa in kappas]
+
+
+def dmmse_excess(records: Records) -> list[Statistic]:
+    """IDG error of dMMSE above the noise variance at every number of tasks."""
+    kappas = records.where(baselines=True).values("kappa")
+    return [mean(of("dmmse_excess", baselines=True, kappa=kappa)) for kappa in kappas]
+
+
+FIRST = {"baselines": True, "alpha": 10.0, "tau": 10.0}
+CLAIMS = (
+    Claim(
+        id="icl.memorises",
+        says="With a fifth as many tasks as dimensions the layer memorises them",
+        source=f"{PAPER}, figure 4",
+        statistic=mean(of("g_task", **FIRST, kappa=0.2)),
+        holds=at_least(0.7),
+        because="the limit is 0.825, and finite layers lie above it",
+        replicates=8,
+    ),
+    Claim(
+        id="icl.learns-in-context",
+        says="With four times as many tasks as dimensions the layer does not memorise",
+        source=f"{PAPER}, figure 4",
+        statistic=mean(of("g_task", **FIRST, kappa=4.0)),
+        holds=at_most(0.015),
+        because="the limit is 0.0092; finite layers of d >= 32 lie at most a tenth above it",
+        replicates=8,
+    ),
+    Claim(
+        id="icl.dmmse-memorises",
+        says="The posterior mean over the pretraining tasks memorises at any number of tasks",
+        source=f"{PAPER}, figure 4; arXiv:2306.15063",
+        statistic=smallest(dmmse_memorisation),
+        holds=at_least(0.9),
+        because="its leading finite-size formula is 0.93 at d = 32, kappa = 32, and larger elsewhere on the grid",
+        replicates=8,
+    ),
+    Claim(
+        id="icl.dmmse-in-distribution",
+        says="On the pretraining tasks the posterior mean reaches the noise",
+        source="arXiv:2306.15063",
+        statistic=largest(dmmse_excess),
+        holds=at_most(1e-6),
+        because="the posterior weight of a wrong task falls exponentially with d",
+        replicates=8,
+    ),
+)
 
 
 TASK_DIVERSITY = Figure(
@@ -117,5 +182,6 @@ TASK_DIVERSITY = Figure(
     run=run,
     draw=draw,
     shape=("d", "tau"),
+    claims=CLAIMS,
     minutes={"quick": 1, "paper": 10},
 )

@@ -43,10 +43,13 @@ class InContext(RegressorMixin, BaseEstimator):
         parts = [slice(first, first + BLOCK) for first in range(0, len(x), BLOCK)]
         return np.concatenate([self._estimate(x[part], y[part]) for part in parts])
 
-    def error(self, task: Task, n: int, seed: Seed = 0, tasks: Tasks = "new") -> float:
-        r"""Test error :math:`\rho + \mathbb{E}|\hat w - w|^2/d` over n contexts; query and label noise are averaged exactly."""
+    def excess(self, task: Task, n: int, seed: Seed = 0, tasks: Tasks = "new") -> float:
+        r"""Test error above rho, :math:`\mathbb{E}|\hat w - w|^2/d` over n contexts.
+
+        The query and the noise of its label are averaged exactly.
+        """
         X, y, w = task.contexts(n, seed, tasks)
-        return task.rho + float(np.mean((self.fit(X, y).task_estimate(X) - w) ** 2))
+        return float(np.mean((self.fit(X, y).task_estimate(X) - w) ** 2))
 
     def _check(self) -> None:
         """Refuse wrong parameters."""
@@ -129,7 +132,7 @@ class DiscreteMMSE(InContext):
         if self.noise_std == 0:
             p = (fit >= -1e-12 * np.abs(np.vecdot(y, y))[:, None]).astype(float)
         else:
-            p = np.exp(np.maximum(fit / np.square(self.noise_std), -745.0))
+            p = np.exp(np.maximum(fit / nonnegative("noise_std", self.noise_std) ** 2, -745.0))
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def _estimate(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:

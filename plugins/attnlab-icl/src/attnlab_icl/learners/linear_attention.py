@@ -30,8 +30,8 @@ class LinearAttention(RegressorMixin, BaseEstimator):
     Parameters
     ----------
     ridge : lambda. The factor n/d in front belongs to the model: another scale is another theory.
-    solver : ``dual`` (n unknowns), ``cg`` (preconditioned conjugate gradients), ``gram`` (streaming, (d(d+1))^2 memory), or
-        ``auto``: dual up to n = 1.5 d(d+1), cg above.
+    solver : ``dual`` (n unknowns), ``cg`` (preconditioned conjugate gradients), ``gram`` (streaming, (d(d+1))^2
+        memory), or ``auto``: dual up to n = 1.5 d(d+1), cg above.
     tol, max_iter : relative residual and iterations of ``cg``.
     compute : ``device="gpu"`` runs ``cg`` there, in float64.
 

@@ -59,10 +59,11 @@ def dual(Q: np.ndarray, C: np.ndarray, y: np.ndarray, penalty: float) -> Fit:
 def conjugate_gradients(
     Q: Any, C: Any, y: Any, penalty: float, *, tol: float, max_iter: int, inverse: Any, xp: Any = np
 ) -> Fit:
-    r"""d p unknowns, never more memory than the data: :math:`G \mapsto Q^T \mathrm{diag}((QG \circ C)1) C + \text{penalty}\,G`.
+    r"""d p unknowns, in the data's memory: :math:`G \mapsto Q^T \mathrm{diag}((QG \circ C)1) C + \text{penalty}\,G`.
 
-    ``inverse`` is the preconditioner :math:`[\frac nd(C^TC/n + \lambda)]^{-1}`, applied on the right. It takes the unequal
-    variances of the context coordinates out: the spectrum becomes :math:`(1 \pm \tau^{-1/2})^2`, whatever d and kappa.
+    ``inverse`` is the preconditioner :math:`[\frac nd(C^TC/n + \lambda)]^{-1}`, applied on the right. It takes
+    out the unequal variances of the coordinates of h: the spectrum becomes :math:`(1 \pm \tau^{-1/2})^2`, whatever d
+    and kappa are.
     """
 
     def apply(G: Any) -> Any:

@@ -12,8 +12,8 @@ t           lambda / xi, the share of the labels' variation that training does n
 P           tr (R + x)(R + nu)^-2
 ==========  ==========================================================================================
 
-Training is ridge regression with feature covariance (1/d) I x (R + x) and target R (R + x)^-1. Every quantity below is a
-sum of non-negative terms, except the factor 2 r1 - 1 of g_task: the textbook forms lose up to five digits.
+Training is ridge regression with feature covariance (1/d) I x (R + x) and target R (R + x)^-1. Every quantity below is
+a sum of non-negative terms, except the factor 2 r1 - 1 of g_task: the textbook forms lose up to five digits.
 """
 
 from __future__ import annotations
@@ -68,9 +68,7 @@ def of_task(task: Task, n: ArrayLike, ridge: ArrayLike = 0.0) -> dict[str, Any]:
 
 
 @_takes_task
-def icl_error(
-    alpha: ArrayLike, kappa: ArrayLike, tau: ArrayLike, rho: ArrayLike, ridge: ArrayLike = 0.0
-) -> Prediction:
+def icl_error(alpha: ArrayLike, kappa: ArrayLike, tau: ArrayLike, rho: ArrayLike, ridge: ArrayLike = 0.0) -> Prediction:
     r"""Error on a fresh context of a new task; also called as ``icl_error(task, n, ridge)``.
 
     .. math:: e_{ICL} = \rho + \nu^2 q + x r_2 + (1 + x) P\, e_{IDG}/\tau
@@ -84,9 +82,7 @@ def icl_error(
 
 
 @_takes_task
-def idg_error(
-    alpha: ArrayLike, kappa: ArrayLike, tau: ArrayLike, rho: ArrayLike, ridge: ArrayLike = 0.0
-) -> Prediction:
+def idg_error(alpha: ArrayLike, kappa: ArrayLike, tau: ArrayLike, rho: ArrayLike, ridge: ArrayLike = 0.0) -> Prediction:
     r"""Error on a fresh context of a pretraining task (in-distribution generalisation).
 
     .. math:: e_{IDG} = \frac{\rho + \nu^2 a^2 q + x r_2}{1 - \gamma},
@@ -165,7 +161,7 @@ def solve(alpha: ArrayLike, kappa: ArrayLike, tau: ArrayLike, rho: ArrayLike, ri
 
 
 def _memorisation(found: Traces, nu: np.ndarray, x: np.ndarray, noise: np.ndarray, kappa: np.ndarray) -> np.ndarray:
-    """g_task from the traces; ``noise`` is e_IDG / tau. The factor 1/kappa is explicit, so no digit is lost at large k."""
+    """g_task from the traces; ``noise`` is e_IDG / tau. The factor 1/kappa is explicit: no digit is lost at large k."""
     a, r1 = found.a, found.r1
     spread = r1 * (1 + a) * (nu**2 + x * noise) + noise * a**2 * (2 * r1 - 1)
     return np.where(np.isinf(kappa), 0.0, found.q / kappa * spread)
@@ -187,13 +183,13 @@ def _below_one(x: np.ndarray, kappa: np.ndarray, tau: np.ndarray) -> np.ndarray:
     """xi / (1 - tau) without ridge for tau < 1, the positive root of a quadratic."""
     c = 1 + x - tau / kappa
     r = np.hypot(c, 2 * np.sqrt(tau * x / kappa))
-    return np.where(c >= 0, (c + r) / (2 * tau), 2 * x / kappa / (r - c))
+    return np.asarray(np.where(c >= 0, (c + r) / (2 * tau), 2 * x / kappa / (r - c)))
 
 
 def _newton(
     x: np.ndarray, kappa: np.ndarray, inverse_tau: np.ndarray, ridge: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The root for ridge > 0 of a convex function, from an upper bound: the iterates descend until rounding stops them."""
+    """The root of a convex function for ridge > 0, from an upper bound: iterates descend until rounding stops them."""
     xi = ridge + (1 + x) * inverse_tau
     done = ridge == 0
     for _ in range(MAX_STEPS):

@@ -24,7 +24,8 @@ def finite_size_errors(task: Task, n: int, ridge: float = 0.0) -> Prediction:
     .. math:: e_{IDG} = \frac{1 + \rho - \frac1d\sum_{ri}\frac{(AU)_{ri}^2}{e_i}
               + \frac{\xi^2}{d}\sum_{ri}\frac{(AU)_{ri}^2}{e_i(e_i+\xi)^2}}{1 - p\sum_i (e_i/(e_i+\xi))^2},
 
-    and e_ICL from :math:`M = A U (e + \xi)^{-1} U^T` and the variance :math:`e_{IDG}\,p \sum_i e_i (U^T B_0 U)_{ii}/(e_i+\xi)^2`.
+    and e_ICL from :math:`M = A U (e + \xi)^{-1} U^T` and the variance
+    :math:`e_{IDG}\,p \sum_i e_i (U^T B_0 U)_{ii}/(e_i+\xi)^2`.
 
     Source: derived here.  Status: asymptotic; what remains is O(1/d), with a factor of 0.1 to 3.
     """

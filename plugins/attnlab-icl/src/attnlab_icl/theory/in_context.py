@@ -20,8 +20,8 @@ LEAST = 1e-100
 def ridge_error(alpha: ArrayLike, rho: ArrayLike, ridge: ArrayLike | None = None) -> Prediction:
     r"""Ridge regression on one context, :math:`\hat w = (X^TX + m I)^{-1}X^Ty`; m = rho (None) is Bayes-optimal.
 
-    With the traces at :math:`\nu = m/\alpha` and ratio alpha, :math:`e = \rho + \nu^2 q + (\rho/\alpha) a^2 q`. The same
-    for new and for pretraining tasks.  Source: arXiv:2306.15063; derived here.  Status: asymptotic (d -> infinity).
+    With the traces at :math:`\nu = m/\alpha` and ratio alpha, :math:`e = \rho + \nu^2 q + (\rho/\alpha) a^2 q`. The
+    same for new and pretraining tasks.  Source: arXiv:2306.15063; derived here.  Status: asymptotic (d -> infinity).
 
     >>> round(ridge_error(2, 0.1), 8)
     0.18442888

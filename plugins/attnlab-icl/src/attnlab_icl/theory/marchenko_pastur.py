@@ -63,4 +63,4 @@ def _stieltjes(nu: np.ndarray, inverse: np.ndarray) -> np.ndarray:
     r = np.hypot(b, 2 * np.sqrt(nu * inverse))
     # Two forms of the same root; each adds numbers of one sign.
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(b >= 0, 2 / (b + r), (r - b) / (2 * nu * inverse))
+        return np.asarray(np.where(b >= 0, 2 / (b + r), (r - b) / (2 * nu * inverse)))

@@ -31,9 +31,7 @@ def optimal_ridge(alpha: float, kappa: float, tau: float, rho: float, target: Ta
     return Prediction(value, 1e-6 * value, "asymptotic", inside, {"least": least})
 
 
-def best_context_length(
-    kappa: float, tau: float, rho: float, target: Target = "icl", ridge: float = 0.0
-) -> Prediction:
+def best_context_length(kappa: float, tau: float, rho: float, target: Target = "icl", ridge: float = 0.0) -> Prediction:
     """alpha = l/d of least error; infinite where longer contexts always help. ``detail["least"]`` is the error.
 
     Source: derived here, by minimisation over alpha.  Status: asymptotic.
