@@ -1,8 +1,8 @@
 """attnlab: the laboratory for solvable attention.
 
-Systems with one vocabulary, such as :mod:`attnlab.rfa`, :mod:`attnlab.mha`, :mod:`attnlab.slr`, :mod:`attnlab.aim`,
-:mod:`attnlab.smi`; and one lab that runs them: :mod:`attnlab.lab`. Submodules load when first used, and so do the systems of other
-installed packages (entry point ``attnlab.systems``).
+Systems with one vocabulary, :mod:`attnlab.rfa`, :mod:`attnlab.mha`, :mod:`attnlab.slr`, :mod:`attnlab.aim`, and
+:mod:`attnlab.smi` for a model of your own; and one lab that runs them: :mod:`attnlab.lab`. Submodules load when first
+used, and so do the systems of other installed packages (entry point ``attnlab.systems``).
 """
 
 from typing import Any
