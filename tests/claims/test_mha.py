@@ -129,10 +129,10 @@ def test_sizes_that_must_work_do_so_in_time(m, d, k, limit):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.name)
-def test_figures_decide_as_recorded(figure):
+def test_figures_decide_as_registered(figure):
     from attnlab.common.records import Records
 
     records = Records.of({**cell.params, **cell()} for cell in figure.cells("quick"))
-    wrong = [verdict for verdict in figure.decide(records, "quick") if not verdict.as_recorded]
+    wrong = [verdict for verdict in figure.decide(records, "quick") if not verdict.as_registered]
     assert not wrong
     figure.draw(records)

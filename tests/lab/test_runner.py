@@ -17,7 +17,7 @@ def test_run_returns_records_verdicts_and_a_drawing():
     assert len(result.records) == 12
     (verdict,) = result.verdicts
     assert verdict.status == "holds"
-    assert verdict.as_recorded
+    assert verdict.as_registered
     assert result.draw().axes
 
 
