@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from attnlab.common.intervals import (
-    Extreme,
-    Fixed,
-    Jackknife,
-    LogRatio,
-    Magnitude,
-    Middle,
-    Replicates,
-    Share,
-)
+from attnlab.common.composed import Extreme, Magnitude
+from attnlab.common.intervals import Fixed, Jackknife, LogRatio, Middle, Replicates, Share
 
 DRAWS = 8000
 # The standard error of a coverage of 0.95 from this many draws is 0.0024: one per cent is four of them.

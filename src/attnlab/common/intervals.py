@@ -12,6 +12,7 @@ Jackknife        Student's t on the jackknife's standard error   asymptotic, smo
 Share            Clopper-Pearson, with a design effect           at least the level
 Middle           order statistics                                at least the level
 Extreme          bounds of the parts                             at least the level
+Shifted          that of the part
 Magnitude        folded interval of the part                     at least the level
 Fixed            none: a computation without noise
 ===============  ==============================================  =========================
@@ -21,7 +22,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -222,59 +222,6 @@ class Middle:
 @functools.cache
 def _rank(level: float, n: int) -> int:
     return int(stats.binom.ppf((1 - level) / 2, n, 0.5)) - 1
-
-
-@dataclass(frozen=True)
-class Extreme:
-    r"""The largest (or smallest) of several measured settings.
-
-    The upper bound of a maximum is the largest of the parts' upper bounds at the same level: it fails only if that of
-    the truly largest part fails. The lower bound holds if those of all m parts do, each at level 1 - (1 - level)/m.
-    """
-
-    parts: Sequence[Measured]
-    largest: bool = True
-
-    @property
-    def value(self) -> float:
-        """The extreme value over the settings."""
-        return (max if self.largest else min)(part.value for part in self.parts)
-
-    @property
-    def units(self) -> int:
-        """Replicates of the part that has fewest."""
-        return min(part.units for part in self.parts)
-
-    def interval(self, level: float) -> Bounds:
-        """One side of the extreme part, the other shared out over all parts."""
-        plain = [part.interval(level) for part in self.parts]
-        strict = [part.interval(1 - (1 - level) / len(self.parts)) for part in self.parts]
-        if self.largest:
-            return max(low for low, _ in strict), max(high for _, high in plain)
-        return min(low for low, _ in plain), min(high for _, high in strict)
-
-
-@dataclass(frozen=True)
-class Magnitude:
-    """The absolute value of a measured number."""
-
-    part: Measured
-
-    @property
-    def value(self) -> float:
-        """Its size."""
-        return abs(self.part.value)
-
-    @property
-    def units(self) -> int:
-        """Replicates of the part."""
-        return self.part.units
-
-    def interval(self, level: float) -> Bounds:
-        """The sizes of the part's interval."""
-        low, high = self.part.interval(level)
-        sizes = sorted((abs(low), abs(high)))
-        return (0.0 if low <= 0 <= high else sizes[0]), sizes[1]
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,51 @@ ratio of means: error[model=rfmlp] / error[model=rfa]
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from attnlab.common.intervals import Extreme, Fixed, Jackknife, LogRatio, Magnitude, Measured, Middle, Replicates, Share
+from attnlab.common.composed import Extreme, Magnitude, Shifted
+from attnlab.common.intervals import Fixed, Jackknife, LogRatio, Measured, Middle, Replicates, Share
+from attnlab.common.quantities import (
+    INSTANCE,
+    REPLICATE,
+    Column,
+    Known,
+    Number,
+    Quantity,
+    Slope,
+    Unit,
+    by_unit,
+    describe,
+    known,
+    of,
+    rows_of,
+)
 from attnlab.common.records import CONFIDENCE, Estimate, Records, Row
 
-Unit = tuple[str, ...]
-REPLICATE: Unit = ("seed",)
-INSTANCE: Unit = ("instance",)  # a replicate at one setting of the parameters that enter the seed
+__all__ = [
+    "Column",
+    "Statistic",
+    "absolute",
+    "decay",
+    "deterministic",
+    "difference",
+    "estimate",
+    "function_of_means",
+    "known",
+    "largest",
+    "mean",
+    "median",
+    "of",
+    "proportion_of",
+    "ratio_of_means",
+    "shifted",
+    "slope",
+    "smallest",
+]
 
 
 @runtime_checkable
@@ -33,75 +65,6 @@ class Statistic(Protocol):
 
     def rows(self, records: Records) -> Iterable[Row]:
         """The rows that are read."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """The mean of a column over the chosen rows of a replicate."""
-
-    name: str
-    where: tuple[tuple[str, Any], ...] = ()
-
-    def rows(self, records: Records) -> Records:
-        """The rows that are read."""
-        return records.where(**dict(self.where))
-
-    def __call__(self, records: Records) -> float:
-        """The mean."""
-        return float(np.mean(self.rows(records).column(self.name)))
-
-    def __str__(self) -> str:
-        chosen = ", ".join(f"{name}={value}" for name, value in self.where)
-        return f"{self.name}[{chosen}]" if chosen else self.name
-
-
-def of(name: str, **where: Any) -> Column:
-    """A column of the records, averaged over the rows of a replicate with these values."""
-    return Column(name, tuple(where.items()))
-
-
-@dataclass(frozen=True)
-class Known:
-    """A quantity without noise: computed once, from all records."""
-
-    quantity: Quantity
-
-    def __str__(self) -> str:
-        return f"known {describe(self.quantity)}"
-
-
-Quantity = Column | Callable[[Records], float]
-Number = Quantity | Known
-
-
-def known(quantity: Quantity) -> Known:
-    """A number without noise, such as a prediction, beside one that is measured."""
-    return Known(quantity)
-
-
-@dataclass(frozen=True)
-class Slope:
-    """The least-squares slope of one column against another within a replicate."""
-
-    y: Column
-    x: str
-    log: bool = True
-
-    def rows(self, records: Records) -> Records:
-        """The rows that are read."""
-        return self.y.rows(records)
-
-    def __call__(self, records: Records) -> float:
-        """The slope."""
-        chosen = self.rows(records)
-        x, y = (np.asarray(chosen.column(name), dtype=float) for name in (self.x, self.y.name))
-        if len(np.unique(x)) < 2:
-            raise LookupError(f"a slope needs two values of {self.x}")
-        x, y = (np.log(x), np.log(y)) if self.log else (x, y)
-        return float(np.polyfit(x, y, 1)[0])
-
-    def __str__(self) -> str:
-        return f"log {self.y} against log {self.x}" if self.log else f"{self.y} against {self.x}"
 
 
 @dataclass(frozen=True)
@@ -127,13 +90,13 @@ class ByUnit:
         self, quantity: Number, units: list[Hashable], columns: Iterator[Mapping[Hashable, float]], records: Records
     ) -> np.ndarray:
         if isinstance(quantity, Known):
-            return np.full(len(units), float(quantity.quantity(records)))
+            return np.full(len(units), quantity(records))
         column = next(columns)
         return np.array([column[unit] for unit in units])
 
     def rows(self, records: Records) -> Iterable[Row]:
         """The rows that are read; all of them, where a function reads them."""
-        return [row for q in self.quantities for row in _rows(q, records)]
+        return [row for q in self.quantities for row in rows_of(q, records)]
 
     def __str__(self) -> str:
         unit = "" if self.unit == REPLICATE else f", for each {' and '.join(self.unit)}"
@@ -193,21 +156,23 @@ class OverSettings:
 
 
 @dataclass(frozen=True)
-class Absolute:
-    """The absolute value of a statistic."""
+class Derived:
+    """A monotone or folding function of another statistic, which carries over to its interval."""
 
     part: Statistic
+    make: Callable[[Measured], Measured]
+    text: str
 
     def measure(self, records: Records) -> Measured:
-        """Its size with its interval."""
-        return Magnitude(self.part.measure(records))
+        """The derived number with its interval."""
+        return self.make(self.part.measure(records))
 
     def rows(self, records: Records) -> Iterable[Row]:
         """The rows of the part."""
         return self.part.rows(records)
 
     def __str__(self) -> str:
-        return f"absolute {self.part}"
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -283,6 +248,12 @@ def slope(y: Column, x: str, *, log: bool = True, unit: Unit = REPLICATE) -> ByU
     return ByUnit("slope", (line,), Replicates, str(line), unit)
 
 
+def decay(y: Column, x: str) -> ByUnit:
+    """The exponent with which y falls as x grows: minus the slope of the logarithms."""
+    line = Slope(y, x, sign=-1)
+    return ByUnit("decay exponent", (line,), Replicates, str(line))
+
+
 def proportion_of(event: Column, *, equals: Any = True, trials: str | None = None, unit: Unit = INSTANCE) -> Proportion:
     """The share of rows in which a column has this value, clustered by planted instance (Clopper-Pearson).
 
@@ -301,9 +272,14 @@ def smallest(parts: Sequence[Statistic] | Callable[[Records], Sequence[Statistic
     return OverSettings(parts, largest=False)
 
 
-def absolute(part: Statistic) -> Absolute:
+def absolute(part: Statistic) -> Derived:
     """The absolute value of a statistic."""
-    return Absolute(part)
+    return Derived(part, Magnitude, f"absolute {part}")
+
+
+def shifted(part: Statistic, offset: float) -> Derived:
+    """A statistic plus a known number."""
+    return Derived(part, lambda measured: Shifted(measured, offset), f"{part}, shifted by {offset:+g}")
 
 
 def function_of_means(value: Callable[[Records], float]) -> FunctionOfMeans:
@@ -324,31 +300,3 @@ def estimate(statistic: Statistic, records: Records) -> Estimate:
     """The number with its interval at the usual level."""
     measured = statistic.measure(records)
     return Estimate(measured.value, *measured.interval(CONFIDENCE), measured.units)
-
-
-def describe(quantity: Any) -> str:
-    """What a quantity is, in words: its own text, or the first line of its docstring."""
-    if inspect.isfunction(quantity):
-        return (quantity.__doc__ or quantity.__name__).strip().splitlines()[0].rstrip(".")
-    return str(quantity)
-
-
-def by_unit(quantity: Quantity, records: Records, unit: Unit) -> Mapping[Hashable, float]:
-    """One number for each unit; units in which rows are missing are left out."""
-    groups = (quantity.rows(records) if isinstance(quantity, Column | Slope) else records).groups(unit)
-    if isinstance(quantity, Column | Slope):
-        # A failed or unfinished cell would shift the mean over settings, so its replicate does not count.
-        full = max(len(rows) for rows in groups.values())
-        groups = {key: rows for key, rows in groups.items() if len(rows) == full}
-    found: dict[Hashable, float] = {}
-    for key, rows in groups.items():
-        try:
-            found[key] = float(quantity(rows))
-        except LookupError:
-            continue
-    return found
-
-
-def _rows(quantity: Number, records: Records) -> Iterable[Row]:
-    inner = quantity.quantity if isinstance(quantity, Known) else quantity
-    return inner.rows(records) if isinstance(inner, Column | Slope) else records

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most, between
 from attnlab.common.records import Records
+from attnlab.common.statistics import Statistic, function_of_means, mean, of, ratio_of_means
 from attnlab.rfa.figures.curves import TARGETS
 from attnlab.rfa.task import Task
 from attnlab.rfa.theory import learning_curve
@@ -18,36 +21,39 @@ TOLERANCE = (
 SEEDS = "chosen on five seeds of an independent prototype and confirmed on three held-out seeds"
 
 
-def ratio(records: Records, target: str, n: int, above: str, below: str) -> float:
-    """Error of one model over that of another."""
-    return records.mean("error", target=target, n=n, model=above) / records.mean(
-        "error", target=target, n=n, model=below
-    )
+def ratio(target: str, n: int, above: str, below: str) -> Statistic:
+    """Error of one model over that of another, on the same data."""
+    return ratio_of_means(*(of("error", target=target, n=n, model=model) for model in (above, below)))
 
 
-def sample_ratio(records: Records, target: str, n: int) -> float:
-    """How many times the n samples of RFA the RFMLP needs for the same error, on straight lines between its points.
+def sample_ratio(records: Records) -> float:
+    """How many times the 256 samples of RFA the RFMLP needs for its error on f1_p1, on lines between its points.
 
     Where the error is not reached, the largest n measured stands for it: a lower bound.
     """
-    goal = np.log(records.mean("error", target=target, n=n, model="rfa"))
-    curve = records.curve("n", "error", target=target, model="rfmlp")
+    goal = np.log(records.mean("error", target="f1_p1", n=256, model="rfa"))
+    curve = records.curve("n", "error", target="f1_p1", model="rfmlp")
     errors = np.minimum.accumulate(np.log(curve.mean))
-    return float(np.exp(np.interp(-goal, -errors, np.log(curve.x))) / n)
+    return float(np.exp(np.interp(-goal, -errors, np.log(curve.x))) / 256)
 
 
-def theory_gap(records: Records, prefixes: tuple[str, ...], sizes_up_to: int = 2048) -> float:
-    """Root mean square of (measured - predicted) / (0.1 predicted + 0.10) over RFA, RFMLP, targets and n."""
-    gaps: list[float] = []
-    for name in [t for t in records.values("target") if t.startswith(prefixes)]:
-        for model in ("rfa", "rfmlp"):
-            here = records.where(target=name, model=model)
-            curve, row = here.curve("n", "error"), here.rows[0]
-            task = Task(d=row["d"], n_keys=row["n_keys"], **TARGETS[name])
-            predicted = learning_curve(task, curve.x, model).error
-            gap = (curve.mean - predicted) / (0.1 * predicted + 0.1)
-            gaps.extend(gap[curve.x <= sizes_up_to])
-    return float(np.sqrt(np.mean(np.square(gaps))))
+def theory_gap(prefixes: tuple[str, ...], sizes_up_to: int = 2048) -> Callable[[Records], float]:
+    """The deviation of RFA and RFMLP from their learning curves on the targets with these names."""
+
+    def gap(records: Records) -> float:
+        """Root mean square of (measured - predicted) / (0.1 predicted + 0.10) over RFA, RFMLP, targets and n."""
+        gaps: list[float] = []
+        for name in [t for t in records.values("target") if t.startswith(prefixes)]:
+            for model in ("rfa", "rfmlp"):
+                here = records.where(target=name, model=model)
+                curve, row = here.curve("n", "error"), here.rows[0]
+                task = Task(d=row["d"], n_keys=row["n_keys"], **TARGETS[name])
+                predicted = learning_curve(task, curve.x, model).error
+                deviation = (curve.mean - predicted) / (0.1 * predicted + 0.1)
+                gaps.extend(deviation[curve.x <= sizes_up_to])
+        return float(np.sqrt(np.mean(np.square(gaps))))
+
+    return gap
 
 
 KEY_CLAIMS = (
@@ -55,7 +61,7 @@ KEY_CLAIMS = (
         "rfa.linear",
         "On averages of linear key functions RFA is far below RFMLP (n = 256)",
         f"{PAPER}, abstract",
-        lambda r: ratio(r, "f1_p1", 256, "rfmlp", "rfa"),
+        ratio("f1_p1", 256, "rfmlp", "rfa"),
         at_least(12),
         f"half the ratio 24 seen; {SEEDS}",
     ),
@@ -63,7 +69,7 @@ KEY_CLAIMS = (
         "rfa.quadratic",
         "On averages of quadratic key functions RFA is far below RFMLP (n = 2048)",
         f"{PAPER}, abstract",
-        lambda r: ratio(r, "f1_p2", 2048, "rfmlp", "rfa"),
+        ratio("f1_p2", 2048, "rfmlp", "rfa"),
         at_least(12),
         f"half the ratio 24 seen; {SEEDS}",
     ),
@@ -71,7 +77,7 @@ KEY_CLAIMS = (
         "rfa.quadratic-error",
         "RFA has learned the quadratic average by n = 2048",
         f"{PAPER}, experiments",
-        lambda r: r.mean("error", target="f1_p2", n=2048, model="rfa"),
+        mean(of("error", target="f1_p2", n=2048, model="rfa")),
         at_most(0.075),
         f"1.5 times the error 0.051 seen; {SEEDS}",
     ),
@@ -79,7 +85,7 @@ KEY_CLAIMS = (
         "rfa.quartic",
         "On averages of quartic key functions RFA is below RFMLP (n = 2048)",
         f"{PAPER}, abstract",
-        lambda r: ratio(r, "f1_p4", 2048, "rfmlp", "rfa"),
+        ratio("f1_p4", 2048, "rfmlp", "rfa"),
         at_least(2.8),
         f"three quarters of the ratio 3.8 seen; {SEEDS}",
     ),
@@ -87,7 +93,7 @@ KEY_CLAIMS = (
         "rfa.samples",
         "RFA needs several times fewer samples than RFMLP for the same error on linear key averages (RFA at n = 256)",
         f"{PAPER}, abstract",
-        lambda r: sample_ratio(r, "f1_p1", 256),
+        function_of_means(sample_ratio),
         at_least(4),
         "infinitely many heads are predicted to give 4.7; an independent prototype gave 6.6",
     ),
@@ -95,7 +101,7 @@ KEY_CLAIMS = (
         "rfa.query-linear",
         "On linear functions of the query RFA is far below RFMLP (n = 256)",
         f"{PAPER}, examples (functions of the query)",
-        lambda r: ratio(r, "x0_p1", 256, "rfmlp", "rfa"),
+        ratio("x0_p1", 256, "rfmlp", "rfa"),
         at_least(44),
         "half the ratio 89 of an independent prototype",
     ),
@@ -103,7 +109,7 @@ KEY_CLAIMS = (
         "rfa.query-quadratic",
         "On quadratic functions of the query RFA is far below RFMLP (n = 2048)",
         f"{PAPER}, examples (functions of the query)",
-        lambda r: ratio(r, "x0_p2", 2048, "rfmlp", "rfa"),
+        ratio("x0_p2", 2048, "rfmlp", "rfa"),
         at_least(6),
         "half the ratio 12 of an independent prototype; infinitely many heads are predicted to give 46",
     ),
@@ -111,7 +117,7 @@ KEY_CLAIMS = (
         "rfa.cubic",
         "The same advantage shows on cubic key functions (n = 2048)",
         f"{PAPER}, experiments",
-        lambda r: ratio(r, "f1_p3", 2048, "rfmlp", "rfa"),
+        ratio("f1_p3", 2048, "rfmlp", "rfa"),
         at_least(1.5),
         "a clear advantage at the scale of the others",
         {"quick": "fails", "paper": "fails"},
@@ -123,7 +129,7 @@ KEY_CLAIMS = (
         "rfa.bias-cost",
         "A bias costs accuracy where there is no correlation to find (BRFA/RFA on the quadratic, n = 2048)",
         "derived here (control)",
-        lambda r: ratio(r, "f1_p2", 2048, "brfa", "rfa"),
+        ratio("f1_p2", 2048, "brfa", "rfa"),
         between(1.2, 2.5),
         f"ratio 1.72 seen; {SEEDS}",
     ),
@@ -131,7 +137,7 @@ KEY_CLAIMS = (
         "rfa.pooled",
         "The gain on key averages needs attention: pooled random units have much larger errors (quartic, n = 2048)",
         "derived here (control)",
-        lambda r: ratio(r, "f1_p4", 2048, "patch", "rfa"),
+        ratio("f1_p4", 2048, "patch", "rfa"),
         at_least(1.5),
         "a clear advantage of heads over pooling",
         {"quick": "fails", "paper": "fails"},
@@ -143,7 +149,7 @@ KEY_CLAIMS = (
         "rfa.keys-theory",
         "The learning curve with infinitely many heads predicts RFA and RFMLP on key averages",
         "derived here",
-        lambda r: theory_gap(r, ("f1",)),
+        function_of_means(theory_gap(("f1",))),
         at_most(0.75),
         TOLERANCE,
     ),
@@ -151,7 +157,7 @@ KEY_CLAIMS = (
         "rfa.query-theory",
         "The same for functions of the query",
         "derived here",
-        lambda r: theory_gap(r, ("x0",)),
+        function_of_means(theory_gap(("x0",))),
         at_most(0.75),
         f"{TOLERANCE}; finitely many heads cost most here",
     ),
@@ -162,7 +168,7 @@ CORRELATION_CLAIMS = (
         "rfa.bias-q1",
         "A bias lowers the error on <x_0,x_i><b,x_i> (BRFA/RFA, n = 2048)",
         f"{PAPER}, abstract",
-        lambda r: ratio(r, "f2_q1", 2048, "brfa", "rfa"),
+        ratio("f2_q1", 2048, "brfa", "rfa"),
         at_most(0.60),
         f"ratio 0.48 seen; {SEEDS}",
     ),
@@ -170,7 +176,7 @@ CORRELATION_CLAIMS = (
         "rfa.mlp-q1",
         "BRFA is far below RFMLP on <x_0,x_i><b,x_i> (n = 2048)",
         f"{PAPER}, abstract",
-        lambda r: ratio(r, "f2_q1", 2048, "rfmlp", "brfa"),
+        ratio("f2_q1", 2048, "rfmlp", "brfa"),
         at_least(2.5),
         f"ratio 3.4 seen; {SEEDS}",
     ),
@@ -178,7 +184,7 @@ CORRELATION_CLAIMS = (
         "rfa.heads-q1",
         "Attention without a bias is already below RFMLP on <x_0,x_i><b,x_i> (n = 2048)",
         f"{PAPER}, abstract",
-        lambda r: ratio(r, "f2_q1", 2048, "rfmlp", "rfa"),
+        ratio("f2_q1", 2048, "rfmlp", "rfa"),
         at_least(1.3),
         "half the predicted advantage: the learning curves give 1.62",
     ),
@@ -186,7 +192,7 @@ CORRELATION_CLAIMS = (
         "rfa.heads-q3",
         "Attention without a bias is already below RFMLP on <x_0,x_i>^3<b,x_i> (n = 2048)",
         f"{PAPER}, abstract",
-        lambda r: ratio(r, "f2_q3", 2048, "rfmlp", "rfa"),
+        ratio("f2_q3", 2048, "rfmlp", "rfa"),
         at_least(1.1),
         "half the predicted advantage: the learning curves give 1.22",
     ),
@@ -194,7 +200,7 @@ CORRELATION_CLAIMS = (
         "rfa.pooled-q1",
         "Heads, not pooling, gain on correlations: pooled units are above RFA on <x_0,x_i><b,x_i> (n = 2048)",
         "derived here (control)",
-        lambda r: ratio(r, "f2_q1", 2048, "patch", "rfa"),
+        ratio("f2_q1", 2048, "patch", "rfa"),
         at_least(1.2),
         "less than half the advantage 1.5 of one seed of an independent prototype",
     ),
@@ -202,7 +208,7 @@ CORRELATION_CLAIMS = (
         "rfa.bias-q3",
         "A bias lowers the error on <x_0,x_i>^3<b,x_i> (n = 2048)",
         f"{PAPER}, abstract",
-        lambda r: ratio(r, "f2_q3", 2048, "brfa", "rfa"),
+        ratio("f2_q3", 2048, "brfa", "rfa"),
         at_most(0.85),
         f"ratio 0.74 seen; {SEEDS}",
     ),
@@ -210,7 +216,7 @@ CORRELATION_CLAIMS = (
         "rfa.bias-softmax4",
         "A bias lowers the error on sharp softmax attention (n = 2048)",
         f"{PAPER}, abstract",
-        lambda r: ratio(r, "softmax_g4", 2048, "brfa", "rfa"),
+        ratio("softmax_g4", 2048, "brfa", "rfa"),
         at_most(0.50),
         f"ratio 0.41 seen; {SEEDS}",
     ),
@@ -218,7 +224,7 @@ CORRELATION_CLAIMS = (
         "rfa.bias-softmax1",
         "A bias lowers the error on soft softmax attention (n = 1024)",
         f"{PAPER}, abstract",
-        lambda r: ratio(r, "softmax_g1", 1024, "brfa", "rfa"),
+        ratio("softmax_g1", 1024, "brfa", "rfa"),
         at_most(0.20),
         f"ratio 0.12 seen; {SEEDS}",
     ),
@@ -226,7 +232,7 @@ CORRELATION_CLAIMS = (
         "rfa.misaligned",
         "A bias gains on a rotated correlation too (BRFA/RFA on <x_0,O x_i>^2<b,x_i>, n = 2048)",
         "derived here (control)",
-        lambda r: ratio(r, "rot_q2", 2048, "brfa", "rfa"),
+        ratio("rot_q2", 2048, "brfa", "rfa"),
         at_most(0.95),
         "a gain of five per cent",
         {"quick": "fails", "paper": "fails"},
@@ -237,7 +243,7 @@ CORRELATION_CLAIMS = (
         "rfa.even-q2",
         "The order BRFA below RFMLP also shows at q = 2 (n = 2048)",
         f"{PAPER}, experiments",
-        lambda r: ratio(r, "f2_q2", 2048, "rfmlp", "brfa"),
+        ratio("f2_q2", 2048, "rfmlp", "brfa"),
         at_least(1.2),
         "a fifth, less than half the smallest gain at odd q",
         {"quick": "fails", "paper": "fails"},
@@ -249,7 +255,7 @@ CORRELATION_CLAIMS = (
         "rfa.even-q4",
         "The order BRFA below RFMLP also shows at q = 4 (n = 2048)",
         f"{PAPER}, experiments",
-        lambda r: ratio(r, "f2_q4", 2048, "rfmlp", "brfa"),
+        ratio("f2_q4", 2048, "rfmlp", "brfa"),
         at_least(1.2),
         "as for q = 2",
         {"quick": "fails", "paper": "fails"},
@@ -260,7 +266,7 @@ CORRELATION_CLAIMS = (
         "rfa.correlations-theory",
         "The learning curve with infinitely many heads predicts RFA and RFMLP on correlation targets",
         "derived here",
-        lambda r: theory_gap(r, ("f2", "corr")),
+        function_of_means(theory_gap(("f2", "corr"))),
         at_most(0.75),
         TOLERANCE,
     ),

@@ -10,6 +10,7 @@ from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.drawing import COLORS, panels, style
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
+from attnlab.common.statistics import Column, mean, of, ratio_of_means
 from attnlab.rfa.figures.curves import TITLES, attention, examples, grams, planted, relative_errors, weight_seed
 from attnlab.rfa.figures.panels import legend_below, narrow_ticks
 
@@ -63,8 +64,8 @@ def draw_scores(records: Records) -> Canvas:
     return canvas
 
 
-def _score(records: Records, target: str, n: int, score: str) -> float:
-    return records.mean("error", target=target, n=n, score=score)
+def _score(target: str, n: int, score: str) -> Column:
+    return of("error", target=target, n=n, score=score)
 
 
 SCORE = Figure(
@@ -90,7 +91,7 @@ SCORE = Figure(
             "rfa.softmax-query",
             "Softmax heads fail on a function of the query that ReLU heads learn (error ratio, n = 1024)",
             "derived here",
-            lambda r: _score(r, "x0_p2", 1024, "softmax") / _score(r, "x0_p2", 1024, "relu"),
+            ratio_of_means(_score("x0_p2", 1024, "softmax"), _score("x0_p2", 1024, "relu")),
             at_least(3),
             "4.6 seen on two seeds of an independent prototype",
         ),
@@ -98,7 +99,7 @@ SCORE = Figure(
             "rfa.softmax-target",
             "Softmax heads with a bias learn softmax attention from few samples (n = 256)",
             "derived here",
-            lambda r: _score(r, "softmax_g1", 256, "softmax + bias"),
+            mean(_score("softmax_g1", 256, "softmax + bias")),
             at_most(0.005),
             "0.0016 at n = 1024 seen in an independent prototype",
         ),

@@ -9,6 +9,7 @@ import numpy as np
 from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
+from attnlab.common.statistics import Column, largest, of, ratio_of_means
 from attnlab.rfa.figures.curves import (
     TARGETS,
     examples,
@@ -62,8 +63,8 @@ def draw_dimension(records: Records) -> Canvas:
     return draw_knob(records, "d", DIMENSION_TARGETS, "model", MODEL_NAMES, "dimension $d$", theory=_predicted)
 
 
-def _keys(records: Records, target: str, model: str, n_keys: int) -> float:
-    return records.mean("error", target=target, model=model, n_keys=n_keys)
+def _keys(target: str, model: str, n_keys: int) -> Column:
+    return of("error", target=target, model=model, n_keys=n_keys)
 
 
 KEY_COUNT = Figure(
@@ -112,7 +113,7 @@ KEY_COUNT = Figure(
             "rfa.keys-free",
             "RFA's error on the quadratic average is nearly free of N (N = 32 over N = 2)",
             f"{PAPER}, abstract",
-            lambda r: _keys(r, "f1_p2", "rfa", 32) / _keys(r, "f1_p2", "rfa", 2),
+            ratio_of_means(_keys("f1_p2", "rfa", 32), _keys("f1_p2", "rfa", 2)),
             at_most(1.5),
             "the ratio 1.22 of two seeds of an independent prototype with 300 heads, and a margin",
             {"quick": "undecided", "paper": "undecided"},
@@ -124,10 +125,9 @@ KEY_COUNT = Figure(
             "rfa.keys-slower",
             "RFA's error on the quadratic average grows far less with N than RFMLP's (N = 32 over N = 2, as a ratio)",
             f"{PAPER}, abstract",
-            lambda r: (
-                _keys(r, "f1_p2", "rfmlp", 32)
-                / _keys(r, "f1_p2", "rfmlp", 2)
-                / (_keys(r, "f1_p2", "rfa", 32) / _keys(r, "f1_p2", "rfa", 2))
+            ratio_of_means(
+                [_keys("f1_p2", "rfmlp", 32), _keys("f1_p2", "rfa", 2)],
+                [_keys("f1_p2", "rfmlp", 2), _keys("f1_p2", "rfa", 32)],
             ),
             at_least(1.7),
             "half the predicted advantage: the learning curves give 4.0 / 1.62 = 2.5",
@@ -136,7 +136,7 @@ KEY_COUNT = Figure(
             "rfa.keys-mlp",
             "RFMLP's error grows with N (N = 32 over N = 2)",
             f"{PAPER}, abstract",
-            lambda r: _keys(r, "f1_p2", "rfmlp", 32) / _keys(r, "f1_p2", "rfmlp", 2),
+            ratio_of_means(_keys("f1_p2", "rfmlp", 32), _keys("f1_p2", "rfmlp", 2)),
             at_least(2.5),
             "3.5 seen on two seeds of an independent prototype",
         ),
@@ -144,7 +144,7 @@ KEY_COUNT = Figure(
             "rfa.keys-query",
             "RFA is below RFMLP on functions of the query already at N = 2",
             f"{PAPER}, examples (gain ((N+2)/4)^p)",
-            lambda r: _keys(r, "x0_p2", "rfmlp", 2) / _keys(r, "x0_p2", "rfa", 2),
+            ratio_of_means(_keys("x0_p2", "rfmlp", 2), _keys("x0_p2", "rfa", 2)),
             at_least(1.2),
             "a fifth; the predicted gain is one at N = 2",
             {"quick": "fails", "paper": "fails"},
@@ -155,8 +155,8 @@ KEY_COUNT = Figure(
 )
 
 
-def _dimension(records: Records, target: str, model: str, d: int) -> float:
-    return records.mean("error", target=target, model=model, d=d)
+def _dimension(target: str, model: str, d: int) -> Column:
+    return of("error", target=target, model=model, d=d)
 
 
 DIMENSION = Figure(
@@ -217,8 +217,11 @@ DIMENSION = Figure(
             "rfa.dimension-softmax",
             "The bias helps on softmax attention at every dimension (largest BRFA/RFA)",
             "derived here",
-            lambda r: max(
-                _dimension(r, "softmax_g4", "brfa", d) / _dimension(r, "softmax_g4", "rfa", d) for d in (8, 32, 64)
+            largest(
+                [
+                    ratio_of_means(*(_dimension("softmax_g4", model, d) for model in ("brfa", "rfa")))
+                    for d in (8, 32, 64)
+                ]
             ),
             at_most(0.7),
             "0.53 to 0.57 seen on two seeds of an independent prototype",
@@ -227,7 +230,7 @@ DIMENSION = Figure(
             "rfa.dimension-free",
             "With the bias the error on <x_0,x_i><b,x_i> does not grow with d (d = 64 over d = 8)",
             f"{PAPER}, abstract (cost free of d)",
-            lambda r: _dimension(r, "f2_q1", "brfa", 64) / _dimension(r, "f2_q1", "brfa", 8),
+            ratio_of_means(_dimension("f2_q1", "brfa", 64), _dimension("f2_q1", "brfa", 8)),
             at_most(2),
             "free of d up to a factor of two",
             {"quick": "fails", "paper": "fails"},

@@ -1,0 +1,84 @@
+"""Intervals composed of others: the extreme over settings, the size of a number, a number plus a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attnlab.common.intervals import Bounds, Measured
+
+
+@dataclass(frozen=True)
+class Extreme:
+    r"""The largest (or smallest) of several measured settings.
+
+    The upper bound of a maximum is the largest of the parts' upper bounds at the same level: it fails only if that of
+    the truly largest part fails. The lower bound holds if those of all m parts do, each at level 1 - (1 - level)/m.
+    """
+
+    parts: Sequence[Measured]
+    largest: bool = True
+
+    @property
+    def value(self) -> float:
+        """The extreme value over the settings."""
+        return (max if self.largest else min)(part.value for part in self.parts)
+
+    @property
+    def units(self) -> int:
+        """Replicates of the part that has fewest."""
+        return min(part.units for part in self.parts)
+
+    def interval(self, level: float) -> Bounds:
+        """One side of the extreme part, the other shared out over all parts."""
+        plain = [part.interval(level) for part in self.parts]
+        strict = [part.interval(1 - (1 - level) / len(self.parts)) for part in self.parts]
+        if self.largest:
+            return max(low for low, _ in strict), max(high for _, high in plain)
+        return min(low for low, _ in plain), min(high for _, high in strict)
+
+
+@dataclass(frozen=True)
+class Magnitude:
+    """The absolute value of a measured number."""
+
+    part: Measured
+
+    @property
+    def value(self) -> float:
+        """Its size."""
+        return abs(self.part.value)
+
+    @property
+    def units(self) -> int:
+        """Replicates of the part."""
+        return self.part.units
+
+    def interval(self, level: float) -> Bounds:
+        """The sizes of the part's interval."""
+        low, high = self.part.interval(level)
+        sizes = sorted((abs(low), abs(high)))
+        return (0.0 if low <= 0 <= high else sizes[0]), sizes[1]
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A measured number plus a constant."""
+
+    part: Measured
+    offset: float
+
+    @property
+    def value(self) -> float:
+        """The sum."""
+        return self.part.value + self.offset
+
+    @property
+    def units(self) -> int:
+        """Replicates of the part."""
+        return self.part.units
+
+    def interval(self, level: float) -> Bounds:
+        """The part's interval, shifted."""
+        low, high = self.part.interval(level)
+        return low + self.offset, high + self.offset

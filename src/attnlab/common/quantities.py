@@ -1,0 +1,119 @@
+"""A quantity is one number for each independent unit: a column, a slope, or a function of the unit's records."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attnlab.common.records import Records, Row
+
+Unit = tuple[str, ...]
+REPLICATE: Unit = ("seed",)
+INSTANCE: Unit = ("instance",)  # a replicate at one setting of the parameters that enter the seed
+
+
+@dataclass(frozen=True)
+class Column:
+    """The mean of a column over the chosen rows of a replicate."""
+
+    name: str
+    where: tuple[tuple[str, Any], ...] = ()
+
+    def rows(self, records: Records) -> Records:
+        """The rows that are read."""
+        return records.where(**dict(self.where))
+
+    def __call__(self, records: Records) -> float:
+        """The mean."""
+        return float(np.mean(self.rows(records).column(self.name)))
+
+    def __str__(self) -> str:
+        chosen = ", ".join(f"{name}={value}" for name, value in self.where)
+        return f"{self.name}[{chosen}]" if chosen else self.name
+
+
+def of(name: str, **where: Any) -> Column:
+    """A column of the records, averaged over the rows of a replicate with these values."""
+    return Column(name, tuple(where.items()))
+
+
+@dataclass(frozen=True)
+class Known:
+    """A quantity without noise: computed once, from all records."""
+
+    quantity: Quantity | float
+
+    def __call__(self, records: Records) -> float:
+        """The number."""
+        return float(self.quantity(records)) if callable(self.quantity) else float(self.quantity)
+
+    def __str__(self) -> str:
+        return f"known {describe(self.quantity)}"
+
+
+Quantity = Column | Callable[[Records], float]
+Number = Quantity | Known
+
+
+def known(quantity: Quantity | float) -> Known:
+    """A number without noise, such as a prediction, beside one that is measured."""
+    return Known(quantity)
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The least-squares slope of one column against another within a replicate."""
+
+    y: Column
+    x: str
+    log: bool = True
+    sign: int = 1
+
+    def rows(self, records: Records) -> Records:
+        """The rows that are read."""
+        return self.y.rows(records)
+
+    def __call__(self, records: Records) -> float:
+        """The slope."""
+        chosen = self.rows(records)
+        x, y = (np.asarray(chosen.column(name), dtype=float) for name in (self.x, self.y.name))
+        if len(np.unique(x)) < 2:
+            raise LookupError(f"a slope needs two values of {self.x}")
+        x, y = (np.log(x), np.log(y)) if self.log else (x, y)
+        return float(self.sign * np.polyfit(x, y, 1)[0])
+
+    def __str__(self) -> str:
+        return f"log {self.y} against log {self.x}" if self.log else f"{self.y} against {self.x}"
+
+
+def describe(quantity: Any) -> str:
+    """What a quantity is, in words: its own text, or the first line of its docstring."""
+    if inspect.isfunction(quantity):
+        return (quantity.__doc__ or quantity.__name__).strip().splitlines()[0].rstrip(".")
+    return str(quantity)
+
+
+def by_unit(quantity: Quantity, records: Records, unit: Unit) -> Mapping[Hashable, float]:
+    """One number for each unit; units in which rows are missing are left out."""
+    groups = (quantity.rows(records) if isinstance(quantity, Column | Slope) else records).groups(unit)
+    if isinstance(quantity, Column | Slope):
+        # A failed or unfinished cell would shift the mean over settings, so its replicate does not count.
+        full = max(len(rows) for rows in groups.values())
+        groups = {key: rows for key, rows in groups.items() if len(rows) == full}
+    found: dict[Hashable, float] = {}
+    for key, rows in groups.items():
+        try:
+            found[key] = float(quantity(rows))
+        except LookupError:
+            continue
+    return found
+
+
+def rows_of(quantity: Number, records: Records) -> Iterable[Row]:
+    """The rows that a quantity reads; all of them, where a function reads them."""
+    inner = quantity.quantity if isinstance(quantity, Known) else quantity
+    return inner.rows(records) if isinstance(inner, Column | Slope) else records
