@@ -86,6 +86,8 @@ class AMP(IndexedPredictor):
     True
     """
 
+    needs = ("rho", "channel", "beta", "noise")
+
     def __init__(
         self,
         rho: float = 0.5,

@@ -56,6 +56,8 @@ class DeepAMP(BaseEstimator):
     converged_, n_iter_, trace_ : as in :class:`attnlab.aim.AMP`; ``trace_`` entries are pairs.
     """
 
+    needs = ("rho", "skip", "beta")
+
     def __init__(
         self,
         rho: float = 0.5,

@@ -56,6 +56,8 @@ class GradientDescent(IndexedPredictor):
     converged_ : whether every initialisation fits the data.
     """
 
+    needs = ("width", "channel", "beta", "noise")
+
     def __init__(
         self,
         width: int,

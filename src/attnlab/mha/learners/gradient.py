@@ -57,6 +57,8 @@ class GradientLearner(LayerRegressor):
     True
     """
 
+    needs = ("n_heads",)
+
     def __init__(
         self,
         n_heads: int = 1,

@@ -38,6 +38,8 @@ class MomentLearner(LayerRegressor):
     1.0
     """
 
+    needs = ("n_heads",)
+
     def __init__(
         self, n_heads: int = 1, *, refine: bool = True, max_seconds: float | None = None, random_state: Seed = None
     ) -> None:

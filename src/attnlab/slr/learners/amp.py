@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -43,6 +43,8 @@ class AMP(TokenRegressor):
     Source: arXiv:2509.21936; equations derived here. Its performance is
     :func:`attnlab.slr.theory.bayes_state_evolution`.
     """
+
+    needs: ClassVar[dict[str, str]] = {"nu": "strength"}
 
     def __init__(
         self, nu: float = 2.0, noise_var: float = 0.01, *, damping: float = 0.5, max_iter: int = 300, tol: float = 1e-5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -83,6 +83,8 @@ class OraclePredictor(TokenRegressor):
     lam_ : the temperature used.
     """
 
+    needs: ClassVar[dict[str, str]] = {"task": "self"}
+
     def __init__(self, task: Task | None = None, lam: float | None = None):
         self.task = task
         self.lam = lam
@@ -113,6 +115,8 @@ class BayesPredictor(TokenRegressor):
     ----------
     task_ : the same.
     """
+
+    needs: ClassVar[dict[str, str]] = {"task": "self"}
 
     def __init__(self, task: Task | None = None):
         self.task = task

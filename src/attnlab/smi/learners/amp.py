@@ -81,6 +81,8 @@ class AMP(DirectionsPredictor):
     True
     """
 
+    needs = ("link",)
+
     def __init__(
         self,
         link: str | Link = "attention",

@@ -41,6 +41,8 @@ class GradientDescent(DirectionsPredictor):
     converged_, n_iter_, stop_reason_ : whether the best start fits the data.
     """
 
+    needs = ("link",)
+
     def __init__(
         self,
         link: str | Link = "attention",
