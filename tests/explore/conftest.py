@@ -59,7 +59,7 @@ def store(tmp_path_factory):
         for figure in registry.select(RUNS):
             for cell in figure.changed("quick", {"seeds": 2}).cells("quick"):
                 record = RUNS[figure.name](cell.params, cell.seed)
-                opened.put(Outcome(cell, "done", record, "", 0.0, 1, "cpu", {}))
+                opened.put(Outcome(cell, "done", record, "", 0.0, 1, "cpu", {"attnlab": "test"}))
     return path
 
 

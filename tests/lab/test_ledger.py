@@ -37,7 +37,7 @@ def test_ids_are_unique():
 
 
 def test_every_paper_named_by_a_claim_has_a_title():
-    assert {ledger.paper(claim) for claim, _ in CLAIMS} <= {*ledger.PAPERS, ""}
+    assert {ledger.paper(claim) for claim, _ in CLAIMS} <= {*registry.papers(), ""}
 
 
 def test_claims_are_grouped_by_paper_and_what_was_derived_here_comes_last():

@@ -15,18 +15,10 @@ from typing import Any, TypeVar
 
 from attnlab.common.claim import Claim, Verdict
 from attnlab.common.figure import Figure
+from attnlab.lab import registry
 from attnlab.lab.errors import StoreUnwritable
 from attnlab.lab.runner import Result
 
-PAPERS = {
-    "2410.01537": "Attention layers provably solve single-location regression",
-    "2509.21936": "Statistical advantage of softmax attention: insights from single-location regression",
-    "2307.11353": "What can a single attention layer learn? A study through the random features lens",
-    "2506.01582": "Bayes optimal learning of attention-indexed models",
-    "2402.04084": "Provably learning a multi-head attention layer",
-    "2601.16873": "Provably learning attention with queries",
-    "0907.3740": "Empirical Bernstein bounds and sample variance penalization",
-}
 SCALES = ("quick", "paper")
 T = TypeVar("T")
 
@@ -48,7 +40,8 @@ def heading(key: tuple[str, str]) -> str:
     system, arxiv = key
     if not arxiv:
         return f"Derived here, beside the papers: {system}"
-    return f"{PAPERS[arxiv]} (arXiv:{arxiv})" if arxiv in PAPERS else f"arXiv:{arxiv}"
+    title = registry.papers().get(arxiv)
+    return f"{title} (arXiv:{arxiv})" if title else f"arXiv:{arxiv}"
 
 
 def by_paper(items: Iterable[tuple[Claim, T]]) -> dict[str, list[T]]:
@@ -57,8 +50,9 @@ def by_paper(items: Iterable[tuple[Claim, T]]) -> dict[str, list[T]]:
     for claim, item in items:
         groups.setdefault((claim.id.split(".")[0], paper(claim)), []).append(item)
     systems = list(dict.fromkeys(system for system, _ in groups))
-    rank = {arxiv: i for i, arxiv in enumerate([*PAPERS, ""])}
-    order = sorted(groups, key=lambda key: (systems.index(key[0]), rank.get(key[1], len(PAPERS) - 0.5)))
+    known = registry.papers()
+    rank = {arxiv: i for i, arxiv in enumerate([*known, ""])}
+    order = sorted(groups, key=lambda key: (systems.index(key[0]), rank.get(key[1], len(known) - 0.5)))
     return {heading(key): groups[key] for key in order}
 
 
@@ -111,7 +105,7 @@ def as_dict(verdict: Verdict, figure: Figure) -> dict[str, Any]:
         "says": claim.says,
         "source": claim.source,
         "paper": paper(claim),
-        "title": PAPERS.get(paper(claim), ""),
+        "title": registry.papers().get(paper(claim), ""),
         "figure": figure.name,
         "scale": verdict.scale,
         "status": verdict.status,

@@ -55,6 +55,13 @@ def figures(names: Iterable[str] | None = None) -> dict[str, Figure]:
     return {figure.name: figure for room in rooms for figure in room.FIGURES}
 
 
+@functools.cache
+def papers() -> dict[str, str]:
+    """Titles of the papers that claims cite, by arXiv id: ``PAPERS`` of each system's figures."""
+    rooms = [importlib.import_module(f"{system(name).__name__}.figures") for name in systems()]
+    return {arxiv: title for room in rooms for arxiv, title in getattr(room, "PAPERS", {}).items()}
+
+
 def select(names: Iterable[str]) -> list[Figure]:
     """The figures meant by names of systems or figures, in registry order; no name means all."""
     wanted = list(names) or list(systems())

@@ -17,3 +17,8 @@ FIGURES: tuple[Figure, ...] = (
     prediction.BETA,
     deep.DEEP,
 )
+
+# Titles of the papers that claims cite.
+PAPERS = {
+    "2506.01582": "Bayes optimal learning of attention-indexed models",
+}

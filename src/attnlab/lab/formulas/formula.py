@@ -195,13 +195,13 @@ class Formula:
         return [p.name for p in self.parameters if p.kind == "beyond" and p.required]
 
     def example(self) -> dict[str, str]:
-        """A value for every required parameter, as one would type it."""
+        """A value for every required parameter, as one would type it, and for those named with the function."""
         known = EXAMPLES | registry.examples(self.name.split(".")[0])
         short = self.name.split(".")[-1]
         return {
             p.name: known.get(f"{short}.{p.name}") or known.get(p.name) or TYPICAL.get(p.kind, "1")
             for p in self.parameters
-            if p.required
+            if p.required or f"{short}.{p.name}" in known
         }
 
 

@@ -28,3 +28,10 @@ FIGURES: tuple[Figure, ...] = (
     COVERAGE,
     PATTERNS,
 )
+
+# Titles of the papers that claims cite.
+PAPERS = {
+    "2402.04084": "Provably learning a multi-head attention layer",
+    "2601.16873": "Provably learning attention with queries",
+    "0907.3740": "Empirical Bernstein bounds and sample variance penalization",
+}

@@ -23,3 +23,8 @@ FIGURES: tuple[Figure, ...] = (
     COMPLEXITY,
     BOUNDS,
 )
+
+# Titles of the papers that claims cite.
+PAPERS = {
+    "2307.11353": "What can a single attention layer learn? A study through the random features lens",
+}

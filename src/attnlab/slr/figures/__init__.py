@@ -15,3 +15,9 @@ FIGURES: tuple[Figure, ...] = (
     advantage.ADVANTAGE,
     probing.PROBING,
 )
+
+# Titles of the papers that claims cite.
+PAPERS = {
+    "2410.01537": "Attention layers provably solve single-location regression",
+    "2509.21936": "Statistical advantage of softmax attention: insights from single-location regression",
+}

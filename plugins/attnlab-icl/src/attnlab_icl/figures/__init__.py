@@ -8,3 +8,9 @@ from attnlab_icl.figures.task_diversity import TASK_DIVERSITY
 from attnlab_icl.figures.two_errors import TWO_ERRORS
 
 FIGURES = (DOUBLE_DESCENT, CONTEXT_LENGTH, NONMONOTONE, TASK_DIVERSITY, TWO_ERRORS, FINITE_SIZE)
+
+# Titles of the papers that claims cite.
+PAPERS = {
+    "2405.11751": "Asymptotic theory of in-context learning by linear attention",
+    "2306.15063": "Pretraining task diversity and the emergence of non-Bayesian in-context learning for regression",
+}
