@@ -242,6 +242,8 @@ def kind_of(hint: Any) -> tuple[Kind, bool]:
         return "integer", none
     if any(typing.get_origin(o) in (tuple, Sequence) for o in options):
         return "tuple", none
+    if any(typing.get_origin(o) is typing.Literal for o in options):
+        return "text", none
     names: dict[type, Kind] = {bool: "flag", str: "text", float: "number", int: "integer"}
     return next((kind for known, kind in names.items() if known in options), "beyond"), none
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from attnlab.common.law import from_law
 from attnlab.common.prediction import Prediction
 from attnlab.common.validation import integer, nonnegative
 from attnlab_icl.moments import moments
@@ -15,6 +16,7 @@ MAX_STEPS = 200
 LEAST_RIDGE = 1e-12
 
 
+@from_law(Task)
 def finite_size_errors(task: Task, n: int, ridge: float = 0.0) -> Prediction:
     r"""ICL error of a finite layer after n contexts; ``detail`` holds ``icl``, ``idg``, ``g_task``, ``xi``.
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import integrate, stats
 
 from attnlab.common.arrays import ArrayLike
+from attnlab.common.law import from_law
 from attnlab.common.prediction import Prediction
 from attnlab.common.validation import one_of
 from attnlab_icl.task import TASKS, Task, Tasks
@@ -37,6 +38,7 @@ def ridge_error(alpha: ArrayLike, rho: ArrayLike, ridge: ArrayLike | None = None
     return Prediction((rho + nu**2 * found.q + rho / alpha * found.a**2 * found.q)[()], 0.0, "asymptotic")
 
 
+@from_law(Task)
 def dmmse_error(task: Task, tasks: Tasks = "new") -> Prediction:
     r"""The posterior mean over the k pretraining tasks; leading finite-size effect of new tasks.
 
