@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from attnlab.common.records import Records
 from attnlab.common.statistics import (
     absolute,
+    counted,
     deterministic,
     difference,
     estimate,
@@ -110,7 +111,7 @@ def test_instances_are_replicates_at_one_setting():
 
 def test_counted_trials_are_units():
     records = Records.of({"seed": s, "found": 45, "runs": 50} for s in range(2))
-    assert estimate(proportion_of(of("found"), trials="runs"), records)[::3] == (0.9, 100)
+    assert estimate(counted(of("found"), "runs"), records)[::3] == (0.9, 100)
 
 
 def test_a_part_with_more_replicates_does_not_add_freedom():

@@ -6,13 +6,13 @@ Its verdict is *holds*, *fails*, *undecided* or *not measured*.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from attnlab.common.intervals import EVERYTHING, Bounds, Fixed, Measured, student
 from attnlab.common.records import CONFIDENCE, Estimate, Records
-from attnlab.common.statistics import FunctionOfMeans, Statistic
+from attnlab.common.statistics import Statistic
 
 Status = Literal["holds", "fails", "undecided", "not measured"]
 STATUSES: tuple[Status, ...] = ("holds", "fails", "undecided", "not measured")
@@ -156,7 +156,7 @@ class Claim:
     id: str
     says: str
     source: str
-    statistic: Statistic | Callable[[Records], Any]
+    statistic: Statistic
     holds: Threshold
     because: str
     registered: Mapping[str, Status] = field(default_factory=dict)
@@ -167,10 +167,10 @@ class Claim:
     def decide(self, records: Records, scale: str) -> Verdict:
         """Holds or fails when the whole interval is on one side of the threshold, otherwise undecided."""
         try:
-            measured = _statistic(self.statistic).measure(records)
+            measured = self.statistic.measure(records)
             bounds = measured.interval(CONFIDENCE) if math.isfinite(measured.value) else EVERYTHING
             estimate = Estimate(measured.value, *bounds, measured.units)
-            rows = {id(row): row for row in _statistic(self.statistic).rows(records)}.values()
+            rows = {id(row): row for row in self.statistic.rows(records)}.values()
         except LookupError as problem:
             return Verdict(self, scale, "not measured", None, f"no data: {problem}")
         except (ValueError, ArithmeticError) as problem:
@@ -193,35 +193,3 @@ class Claim:
                 return "undecided", f"all {units} replicates give the same number, which says nothing of the noise"
         status = self.holds.decide((low, high))
         return status, "" if status == "holds" else self.note
-
-
-class _Unnamed(FunctionOfMeans):
-    """A claim that does not name its statistic yet, until all of them do."""
-
-    def measure(self, records: Records) -> Measured:
-        """The value."""
-        first: object = self.value(records)
-        return _Given(first) if isinstance(first, Estimate) else super().measure(records)
-
-
-@dataclass(frozen=True)
-class _Given:
-    estimate: Estimate
-
-    @property
-    def value(self) -> float:
-        """Its value."""
-        return self.estimate.value
-
-    @property
-    def units(self) -> int:
-        """Its runs."""
-        return self.estimate.runs
-
-    def interval(self, level: float) -> Bounds:
-        """Its interval."""
-        return self.estimate[1:3]
-
-
-def _statistic(named: Any) -> Statistic:
-    return named if hasattr(named, "measure") else _Unnamed(named)

@@ -1,11 +1,11 @@
-"""Intervals composed of others: the extreme over settings, the size of a number, a number plus a constant."""
+"""Intervals composed of others: extremes over settings, size, exponential and shift of a number."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnlab.common.intervals import Bounds, Measured
+from attnlab.common.intervals import Bounds, Measured, exp
 
 
 @dataclass(frozen=True)
@@ -82,3 +82,25 @@ class Shifted:
         """The part's interval, shifted."""
         low, high = self.part.interval(level)
         return low + self.offset, high + self.offset
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """The exponential of a measured number."""
+
+    part: Measured
+
+    @property
+    def value(self) -> float:
+        """The exponential of the part's value."""
+        return exp(self.part.value)
+
+    @property
+    def units(self) -> int:
+        """Replicates of the part."""
+        return self.part.units
+
+    def interval(self, level: float) -> Bounds:
+        """The exponentials of the part's interval."""
+        low, high = self.part.interval(level)
+        return exp(low), exp(high)

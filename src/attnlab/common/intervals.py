@@ -13,6 +13,7 @@ Share            Clopper-Pearson, with a design effect           at least the le
 Middle           order statistics                                at least the level
 Extreme          bounds of the parts                             at least the level
 Shifted          that of the part
+Exponential      that of the part, as factors
 Magnitude        folded interval of the part                     at least the level
 Fixed            none: a computation without noise
 ===============  ==============================================  =========================
@@ -116,10 +117,11 @@ class LogRatio:
         relative = self.numbers / self.numbers.mean(axis=1, keepdims=True)
         low, high = Replicates(self.powers @ relative).interval(level)
         centre = float(self.powers.sum())  # the mean of the relative numbers
-        return self.value * math.exp(low - centre), self.value * _exp(high - centre)
+        return self.value * exp(low - centre), self.value * exp(high - centre)
 
 
-def _exp(x: float) -> float:
+def exp(x: float) -> float:
+    """The exponential, infinite where a float would overflow."""
     return math.exp(x) if x < 700 else math.inf
 
 

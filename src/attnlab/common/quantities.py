@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,28 +17,64 @@ REPLICATE: Unit = ("seed",)
 INSTANCE: Unit = ("instance",)  # a replicate at one setting of the parameters that enter the seed
 
 
+class End(enum.Enum):
+    """The end of a parameter's values, where they differ between scales."""
+
+    SMALLEST = "smallest"
+    LARGEST = "largest"
+
+    def of(self, values: Sequence[Any]) -> Any:
+        """The value at this end."""
+        return values[0] if self is End.SMALLEST else values[-1]
+
+    def __str__(self) -> str:
+        return self.value
+
+
+FEWEST, MOST = End.SMALLEST, End.LARGEST
+
+
 @dataclass(frozen=True)
 class Column:
-    """The mean of a column over the chosen rows of a replicate."""
+    """The mean over the chosen rows of a replicate of a column, or of a function of the row.
 
-    name: str
+    A function that gives None leaves the row out.
+    """
+
+    name: str | Callable[[Row], Any]
     where: tuple[tuple[str, Any], ...] = ()
 
     def rows(self, records: Records) -> Records:
         """The rows that are read."""
-        return records.where(**dict(self.where))
+        chosen = records.where(**{name: value for name, value in self.where if not isinstance(value, End)})
+        for name, value in self.where:
+            if isinstance(value, End):
+                chosen = chosen.where(**{name: value.of(chosen.values(name))})
+        if not callable(self.name):
+            return chosen
+        kept = tuple(row for row in chosen if self.name(row) is not None)
+        if not kept:
+            raise LookupError(f"no finished cell for {self}")
+        return replace(chosen, rows=kept)
+
+    def values(self, records: Records) -> list[Any] | np.ndarray:
+        """The numbers of these rows."""
+        return [self.name(row) for row in records] if callable(self.name) else records.column(self.name)
 
     def __call__(self, records: Records) -> float:
         """The mean."""
-        return float(np.mean(self.rows(records).column(self.name)))
+        return float(np.mean(self.values(self.rows(records))))
 
     def __str__(self) -> str:
         chosen = ", ".join(f"{name}={value}" for name, value in self.where)
-        return f"{self.name}[{chosen}]" if chosen else self.name
+        return f"{describe(self.name)}[{chosen}]" if chosen else describe(self.name)
 
 
-def of(name: str, **where: Any) -> Column:
-    """A column of the records, averaged over the rows of a replicate with these values."""
+def of(name: str | Callable[[Row], Any], **where: Any) -> Column:
+    """A column of the records (or a function of a row), averaged over the rows of a replicate with these values.
+
+    A value :data:`FEWEST` or :data:`MOST` stands for the smallest or largest that there is.
+    """
     return Column(name, tuple(where.items()))
 
 
@@ -80,7 +117,7 @@ class Slope:
     def __call__(self, records: Records) -> float:
         """The slope."""
         chosen = self.rows(records)
-        x, y = (np.asarray(chosen.column(name), dtype=float) for name in (self.x, self.y.name))
+        x, y = (np.asarray(part, dtype=float) for part in (chosen.column(self.x), self.y.values(chosen)))
         if len(np.unique(x)) < 2:
             raise LookupError(f"a slope needs two values of {self.x}")
         x, y = (np.log(x), np.log(y)) if self.log else (x, y)

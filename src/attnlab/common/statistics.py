@@ -9,40 +9,56 @@ ratio of means: error[model=rfmlp] / error[model=rfa]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from attnlab.common.composed import Extreme, Magnitude, Shifted
-from attnlab.common.intervals import Fixed, Jackknife, LogRatio, Measured, Middle, Replicates, Share
+from attnlab.common.composed import Exponential, Magnitude, Shifted
+from attnlab.common.intervals import LogRatio, Measured, Middle, Replicates
+from attnlab.common.kinds import (
+    ByUnit,
+    Counted,
+    Derived,
+    Deterministic,
+    Each,
+    Event,
+    FunctionOfMeans,
+    OverSettings,
+    Proportion,
+    Statistic,
+)
 from attnlab.common.quantities import (
+    FEWEST,
     INSTANCE,
+    MOST,
     REPLICATE,
     Column,
-    Known,
     Number,
     Quantity,
     Slope,
     Unit,
-    by_unit,
     describe,
     known,
     of,
-    rows_of,
 )
-from attnlab.common.records import CONFIDENCE, Estimate, Records, Row
+from attnlab.common.records import CONFIDENCE, Estimate, Records
 
 __all__ = [
+    "FEWEST",
+    "INSTANCE",
+    "MOST",
     "Column",
     "Statistic",
     "absolute",
+    "counted",
     "decay",
     "deterministic",
     "difference",
+    "each",
     "estimate",
     "function_of_means",
+    "geometric_mean",
     "known",
     "largest",
     "mean",
@@ -56,166 +72,6 @@ __all__ = [
 ]
 
 
-@runtime_checkable
-class Statistic(Protocol):
-    """What a claim measures; ``str`` describes it."""
-
-    def measure(self, records: Records) -> Measured:
-        """The number with its interval."""
-
-    def rows(self, records: Records) -> Iterable[Row]:
-        """The rows that are read."""
-
-
-@dataclass(frozen=True)
-class ByUnit:
-    """One number for each independent unit and each quantity, combined by ``infer``."""
-
-    kind: str
-    quantities: tuple[Number, ...]
-    infer: Callable[..., Measured]
-    text: str
-    unit: Unit = REPLICATE
-
-    def measure(self, records: Records) -> Measured:
-        """The number with its interval. A unit counts if all quantities are complete in it."""
-        noisy = [by_unit(q, records, self.unit) for q in self.quantities if not isinstance(q, Known)]
-        units = sorted(set.intersection(*(set(column) for column in noisy)), key=repr)
-        if not units:
-            raise LookupError(f"no replicate holds all of {self.text}")
-        columns = iter(noisy)
-        return self.infer(*(self._column(q, units, columns, records) for q in self.quantities))
-
-    def _column(
-        self, quantity: Number, units: list[Hashable], columns: Iterator[Mapping[Hashable, float]], records: Records
-    ) -> np.ndarray:
-        if isinstance(quantity, Known):
-            return np.full(len(units), quantity(records))
-        column = next(columns)
-        return np.array([column[unit] for unit in units])
-
-    def rows(self, records: Records) -> Iterable[Row]:
-        """The rows that are read; all of them, where a function reads them."""
-        return [row for q in self.quantities for row in rows_of(q, records)]
-
-    def __str__(self) -> str:
-        unit = "" if self.unit == REPLICATE else f", for each {' and '.join(self.unit)}"
-        return f"{self.kind}: {self.text}{unit}"
-
-
-@dataclass(frozen=True)
-class Proportion:
-    """The share of rows with an event, clustered by unit."""
-
-    event: Column
-    equals: Any
-    trials: str | None
-    unit: Unit
-
-    def measure(self, records: Records) -> Measured:
-        """The share with its interval."""
-        chosen = self.event.rows(records)
-        if self.trials is not None:
-            hits, total = (round(sum(chosen.column(name))) for name in (self.event.name, self.trials))
-            # Independent trials are units of their own.
-            return Share(np.repeat([1.0, 0.0], [hits, total - hits]), np.ones(total))
-        groups = [rows.column(self.event.name) == self.equals for rows in chosen.groups(self.unit).values()]
-        return Share(np.array([np.sum(g) for g in groups], float), np.array([len(g) for g in groups], float))
-
-    def rows(self, records: Records) -> Iterable[Row]:
-        """The rows that are read."""
-        return self.event.rows(records)
-
-    def __str__(self) -> str:
-        event = str(self.event) if self.equals is True or self.trials else f"{self.event} is {self.equals}"
-        trials = f" of {self.trials}" if self.trials else ""
-        return f"proportion: {event}{trials}, for each {' and '.join(self.unit)}"
-
-
-@dataclass(frozen=True)
-class OverSettings:
-    """The extreme of several statistics, one for each setting."""
-
-    parts: Sequence[Statistic] | Callable[[Records], Sequence[Statistic]]
-    largest: bool
-
-    def _parts(self, records: Records) -> Sequence[Statistic]:
-        return self.parts(records) if callable(self.parts) else self.parts
-
-    def measure(self, records: Records) -> Measured:
-        """The extreme with its interval."""
-        return Extreme([part.measure(records) for part in self._parts(records)], self.largest)
-
-    def rows(self, records: Records) -> Iterable[Row]:
-        """The rows of all parts."""
-        return [row for part in self._parts(records) for row in part.rows(records)]
-
-    def __str__(self) -> str:
-        text = describe(self.parts) if callable(self.parts) else "; ".join(map(str, self.parts))
-        return f"{'largest' if self.largest else 'smallest'} over settings: {text}"
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A monotone or folding function of another statistic, which carries over to its interval."""
-
-    part: Statistic
-    make: Callable[[Measured], Measured]
-    text: str
-
-    def measure(self, records: Records) -> Measured:
-        """The derived number with its interval."""
-        return self.make(self.part.measure(records))
-
-    def rows(self, records: Records) -> Iterable[Row]:
-        """The rows of the part."""
-        return self.part.rows(records)
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class FunctionOfMeans:
-    """A smooth function of all records, repeated without one replicate each."""
-
-    value: Callable[[Records], float]
-
-    def measure(self, records: Records) -> Measured:
-        """The value with the jackknife's interval, over the replicates that every repeated setting has."""
-        seeds = records.complete_replicates()
-        chosen = records.only(seeds)
-        return Jackknife(
-            float(self.value(chosen)), np.array([self.value(chosen.without_seed(seed)) for seed in seeds], dtype=float)
-        )
-
-    def rows(self, records: Records) -> Iterable[Row]:
-        """All rows."""
-        return records
-
-    def __str__(self) -> str:
-        return f"function of means: {describe(self.value)}"
-
-
-@dataclass(frozen=True)
-class Deterministic:
-    """A value without noise, and why there is none."""
-
-    value: Callable[[Records], float]
-    why: str
-
-    def measure(self, records: Records) -> Measured:
-        """The value."""
-        return Fixed(float(self.value(records)))
-
-    def rows(self, records: Records) -> Iterable[Row]:
-        """All rows."""
-        return records
-
-    def __str__(self) -> str:
-        return f"deterministic ({self.why}): {describe(self.value)}"
-
-
 def mean(quantity: Quantity, *, unit: Unit = REPLICATE) -> ByUnit:
     """The mean over independent units, with Student's interval."""
     return ByUnit("mean", (quantity,), Replicates, describe(quantity), unit)
@@ -224,6 +80,13 @@ def mean(quantity: Quantity, *, unit: Unit = REPLICATE) -> ByUnit:
 def median(quantity: Quantity, *, unit: Unit = REPLICATE) -> ByUnit:
     """The median over independent units, between order statistics."""
     return ByUnit("median", (quantity,), Middle, describe(quantity), unit)
+
+
+def geometric_mean(above: Quantity, below: Quantity | None = None, *, unit: Unit = REPLICATE) -> ByUnit:
+    """The geometric mean of a quantity (or of a ratio of two) over units, with Student's interval of the logarithm."""
+    quantities = (above,) if below is None else (above, below)
+    text = " / ".join(map(describe, quantities))
+    return ByUnit("geometric mean", quantities, _geometric, text, unit)
 
 
 def difference(first: Quantity, second: Number, *, unit: Unit = REPLICATE) -> ByUnit:
@@ -254,12 +117,29 @@ def decay(y: Column, x: str) -> ByUnit:
     return ByUnit("decay exponent", (line,), Replicates, str(line))
 
 
-def proportion_of(event: Column, *, equals: Any = True, trials: str | None = None, unit: Unit = INSTANCE) -> Proportion:
-    """The share of rows in which a column has this value, clustered by planted instance (Clopper-Pearson).
+def proportion_of(
+    column: Column,
+    *,
+    equals: Any = True,
+    above: float | None = None,
+    below: float | None = None,
+    unit: Unit = INSTANCE,
+) -> Proportion:
+    """The share of rows in which a column has this value or passes this bound (Clopper-Pearson).
 
-    With ``trials``, the column counts successes among as many independent trials as that other column says.
+    Rows of one unit, by default one planted instance, may depend on each other.
     """
-    return Proportion(event, equals, trials, unit)
+    return Proportion(column, Event(equals, above, below), unit)
+
+
+def counted(column: Column, trials: str) -> Counted:
+    """The share of successes that a column counts among as many independent trials as another one says."""
+    return Counted(column, trials)
+
+
+def each(part: Statistic, *names: str) -> Each:
+    """A statistic at each setting of some parameters, for :func:`largest` and :func:`smallest`."""
+    return Each(part, names)
 
 
 def largest(parts: Sequence[Statistic] | Callable[[Records], Sequence[Statistic]]) -> OverSettings:
@@ -290,6 +170,10 @@ def function_of_means(value: Callable[[Records], float]) -> FunctionOfMeans:
 def deterministic(value: Callable[[Records], float], *, why: str) -> Deterministic:
     """A value that repeats exactly; ``why`` says so for the reader."""
     return Deterministic(value, why)
+
+
+def _geometric(above: np.ndarray, below: np.ndarray | float = 1.0) -> Measured:
+    return Exponential(Replicates(np.log(above) - np.log(below)))
 
 
 def _paired(first: np.ndarray, second: np.ndarray) -> Measured:

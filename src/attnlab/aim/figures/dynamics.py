@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +13,8 @@ from attnlab.aim.figures.simulate import PAPER, run_amp, solve
 from attnlab.common.claim import Claim, at_most, between
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
-from attnlab.common.records import Records
+from attnlab.common.records import Records, Row
+from attnlab.common.statistics import absolute, each, function_of_means, largest, mean, of, shifted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -29,8 +32,9 @@ def run_path(params: Params, seed: np.random.SeedSequence) -> Record:
     return {"rows": rows}
 
 
-def _evolution(alpha: float) -> np.ndarray:
-    return theory.state_evolution(alpha, 0.5, max_iter=STEPS, tol=1e-12).trajectory
+@functools.cache
+def _evolution(alpha: float, damping: float) -> np.ndarray:
+    return theory.state_evolution(alpha, 0.5, damping=damping, max_iter=STEPS, tol=1e-12).trajectory
 
 
 def draw_path(records: Records) -> Canvas:
@@ -38,7 +42,13 @@ def draw_path(records: Records) -> Canvas:
     canvas, axes = panels(1, 1, width=5.0, height=3.5)
     ax = axes[0, 0]
     for color, alpha in zip(COLORS, records.values("alpha"), strict=False):
-        line(ax, np.arange(STEPS + 1), _evolution(alpha), color=color, label=rf"state evolution, $\alpha = {alpha:g}$")
+        line(
+            ax,
+            np.arange(STEPS + 1),
+            _evolution(alpha, records.values("damping")[0]),
+            color=color,
+            label=rf"state evolution, $\alpha = {alpha:g}$",
+        )
         points(
             ax,
             records.curve("iteration", "mse", alpha=alpha),
@@ -52,13 +62,9 @@ def draw_path(records: Records) -> Canvas:
     return canvas
 
 
-def path_gap(records: Records) -> float:
-    """Mean over iterations and alpha of |mean error / state evolution - 1|."""
-    gaps = []
-    for alpha in records.values("alpha"):
-        _, mean, _ = records.curve("iteration", "mse", alpha=alpha)
-        gaps.append(np.abs(mean / _evolution(alpha)[1:] - 1))
-    return float(np.mean(gaps))
+def relative(row: Row) -> float:
+    """AMP's error over that of state evolution with the same damping."""
+    return float(row["mse"] / _evolution(row["alpha"], row["damping"])[row["iteration"]])
 
 
 TRAJECTORY = Figure(
@@ -80,12 +86,13 @@ TRAJECTORY = Figure(
             id="aim.trajectory",
             says="The state evolution tracks AMP at every iteration",
             source=PAPER,
-            statistic=path_gap,
+            statistic=largest(each(absolute(shifted(mean(of(relative)), -1)), "alpha", "iteration")),
             holds=at_most(0.15),
             because=(
-                "finite size 3 to 8 % at d = 160, the damping of 0.1 up to 3 %, means of 4 runs 3 %; fixed after a "
-                "first look at pilot runs"
+                "finite size 3 to 8 % at d = 160, means of 4 runs 3 %; fixed after a first look at pilot runs, for the "
+                "mean over iterations instead of the worst"
             ),
+            kind="exploratory",
         ),
     ),
 )
@@ -109,13 +116,17 @@ def draw_sizes(records: Records) -> Canvas:
     return canvas
 
 
-def extrapolated(records: Records, difference: tuple[str, str]) -> float:
+def extrapolated(first: str, second: str) -> Callable[[Records], float]:
     """A difference at 1/d -> 0, from a straight line through the mean at every d."""
-    first, second = difference
-    sizes = records.values("d")
-    means = [records.mean(first, d=d) - records.mean(second, d=d) for d in sizes]
-    errors = [np.std(records.where(d=d).column(first)) / np.sqrt(len(records.where(d=d))) + 1e-12 for d in sizes]
-    return float(np.polyfit(1 / np.array(sizes, dtype=float), means, 1, w=1 / np.array(errors))[1])
+
+    def value(records: Records) -> float:
+        sizes = records.values("d")
+        means = [records.mean(first, d=d) - records.mean(second, d=d) for d in sizes]
+        errors = [np.std(records.where(d=d).column(first)) / np.sqrt(len(records.where(d=d))) + 1e-12 for d in sizes]
+        return float(np.polyfit(1 / np.array(sizes, dtype=float), means, 1, w=1 / np.array(errors))[1])
+
+    value.__doc__ = f"{first} - {second} at 1/d -> 0, on a weighted line through the means."
+    return value
 
 
 SIZES = Figure(
@@ -142,7 +153,7 @@ SIZES = Figure(
             id="aim.finite-size",
             says="AMP's error extrapolates to the Bayes error as d grows",
             source=PAPER,
-            statistic=lambda records: extrapolated(records, ("mse", "se")),
+            statistic=function_of_means(extrapolated("mse", "se")),
             holds=between(-0.03, 0.03),
             because="the 95 % interval of the extrapolation is ± 0.02 at quick scale",
         ),
@@ -150,7 +161,7 @@ SIZES = Figure(
             id="aim.nishimori-error",
             says="AMP predicts its own error",
             source="Nishimori identity",
-            statistic=lambda records: extrapolated(records, ("mse", "expected")),
+            statistic=function_of_means(extrapolated("mse", "expected")),
             holds=between(-0.03, 0.03),
             because="the 95 % interval of the extrapolation is ± 0.02 at quick scale",
         ),
@@ -158,7 +169,7 @@ SIZES = Figure(
             id="aim.nishimori-overlap",
             says="The overlap of the estimate with the truth equals its overlap with itself",
             source="Nishimori identity",
-            statistic=lambda records: extrapolated(records, ("overlap", "self_overlap")),
+            statistic=function_of_means(extrapolated("overlap", "self_overlap")),
             holds=between(-0.03, 0.03),
             because="the 95 % interval of the extrapolation is ± 0.02 at quick scale",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from attnlab.aim.figures.simulate import PAPER, predicted, run_amp
 from attnlab.common.claim import Claim, at_most, between
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
-from attnlab.common.records import Records
+from attnlab.common.records import Records, Row
+from attnlab.common.statistics import Statistic, deterministic, each, largest, mean, of, ratio_of_means, shifted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -52,16 +54,16 @@ def draw(records: Records) -> Canvas:
     return canvas
 
 
-def published(records: Records) -> float:
-    """Largest of mean AMP error / published curve over the cells with alpha >= 0.3, where the two curves are apart."""
-    seen = {(row["alpha"], row["rho"]): row["legacy"] for row in records if row["alpha"] >= 0.3}
-    return float(max(records.mean("mse", alpha=a, rho=r) / value for (a, r), value in seen.items()))
+def published(records: Records) -> Sequence[Statistic]:
+    """Mean AMP error / published curve, at each rho and each alpha >= 0.3, where the two curves are apart."""
+    apart = [alpha for alpha in records.values("alpha") if alpha >= 0.3]
+    ratios = [ratio_of_means(of("mse", alpha=alpha), of("legacy", alpha=alpha)) for alpha in apart]
+    return [part for ratio in ratios for part in each(ratio, "rho")(records)]
 
 
-def excess(records: Records) -> float:
-    """Mean over the cells of AMP's mean error / Bayes error - 1."""
-    seen = {(row["alpha"], row["rho"]): row["se"] for row in records}
-    return float(np.mean([records.mean("mse", alpha=a, rho=r) / se - 1 for (a, r), se in seen.items()]))
+def relative(row: Row) -> float:
+    """AMP's error over the Bayes error, mean over the settings."""
+    return float(row["mse"] / row["se"])
 
 
 def decay(_: Records) -> float:
@@ -101,7 +103,7 @@ HARDMAX = Figure(
             id="aim.hardmax-correction",
             says="AMP with the correct hardmax gradient has a smaller error than the published Bayes-optimal curve",
             source=f"derived here; published curve of {PAPER}, figure 1. {CORRECTION}",
-            statistic=published,
+            statistic=largest(published),
             holds=at_most(0.95),
             because="no estimator can be below the Bayes error; the means of the cells scatter by 3 %",
         ),
@@ -109,7 +111,7 @@ HARDMAX = Figure(
             id="aim.amp-hardmax",
             says="AMP reaches the recomputed Bayes error of hardmax",
             source="derived here",
-            statistic=excess,
+            statistic=shifted(mean(of(relative)), -1),
             holds=between(-0.05, 0.15),
             because="below is impossible up to noise; at d = 100 AMP lies up to 8 % above, and more as 1/d below that",
         ),
@@ -117,7 +119,7 @@ HARDMAX = Figure(
             id="aim.hardmax-no-recovery",
             says="Hardmax has no perfect recovery at finite alpha: the error falls as alpha^-2",
             source=f"{PAPER}; law derived here",
-            statistic=decay,
+            statistic=deterministic(decay, why="two formulas"),
             holds=between(0.98, 1.02),
             because="the correction to the law is of relative order 1/alpha, 0.6 % at alpha = 5",
         ),
@@ -173,6 +175,16 @@ def draw_small(records: Records) -> Canvas:
     return canvas
 
 
+def weak_threshold(_: Records) -> float:
+    """The weak-recovery threshold of hardmax with two tokens."""
+    return float(theory.weak_recovery_threshold(2, "hardmax"))
+
+
+def approach(records: Records) -> float:
+    """Largest distance from the limit at rho = 0.05 over that at rho = 0.5."""
+    return records.mean("distance", rho=0.05) / records.mean("distance", rho=0.5)
+
+
 SMALL_WIDTH = Figure(
     name="aim.hardmax_small_width",
     title="Hardmax attention of small width",
@@ -193,7 +205,7 @@ SMALL_WIDTH = Figure(
             id="aim.hardmax-weak",
             says="At small width hardmax with two tokens has weak recovery at alpha / rho = 0.4034, not 0.5634",
             source=f"derived here; published line of {PAPER} at 0.56345. {CORRECTION}",
-            statistic=lambda _: theory.weak_recovery_threshold(2, "hardmax"),
+            statistic=deterministic(weak_threshold, why="a closed form"),
             holds=between(0.40340, 0.40342),
             because="exact: 3 pi / (2 (2/P_+ + 1/P_-)), P = 1/4 ± arcsin(1/3)/(2 pi)",
         ),
@@ -201,7 +213,7 @@ SMALL_WIDTH = Figure(
             id="aim.small-width",
             says="The curves of finite width approach the small-width limit",
             source=PAPER,
-            statistic=lambda records: records.mean("distance", rho=0.05) / records.mean("distance", rho=0.5),
+            statistic=deterministic(approach, why="curves computed without data"),
             holds=at_most(0.6),
             because="the largest distance falls at least as rho^(1/4) or so near the rounded transition",
         ),

@@ -9,6 +9,7 @@ import numpy as np
 from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Records
+from attnlab.common.statistics import FEWEST, Statistic, geometric_mean, mean, of
 from attnlab.mha.figures.instances import PAPER, planted
 from attnlab.mha.figures.ticks import log_values
 from attnlab.mha.layer import rows_of
@@ -78,15 +79,8 @@ def draw(records: Records) -> Canvas:
 _LAYER = {"d": 8, "k": 2}
 
 
-def _mean(name: str, **conditions: Any) -> Any:
-    return lambda r: r.mean(name, **conditions)
-
-
-def _shrinkage(records: Records) -> float:
-    """Span error of two heads at the most examples over that at the fewest, in geometric mean."""
-    chosen = records.where(n_heads=2)
-    ends = [np.log(chosen.where(n=n).column("span_error")).mean() for n in (min(chosen.values("n")), _EXAMPLES)]
-    return float(np.exp(ends[1] - ends[0]))
+def _mean(name: str, **conditions: Any) -> Statistic:
+    return mean(of(name, **conditions))
 
 
 HULL = Figure(
@@ -131,7 +125,7 @@ HULL = Figure(
             id="mha.hull.contains",
             says="the examples sculpt a convex body that contains the unknown attention matrices",
             source=f"{PAPER}, abstract",
-            statistic=lambda r: float(r.where(n_heads=2, n=_EXAMPLES).column("inside").mean()),
+            statistic=_mean("inside", n_heads=2, n=_EXAMPLES),
             holds=at_most(0.05),
             because=(
                 "the divergence of the worst head is below a twentieth of that of even attention, so every head lies "
@@ -142,7 +136,7 @@ HULL = Figure(
             id="mha.hull.shrinks",
             says="the body closes in on the hull as examples are added",
             source=f"{PAPER}, error (dk)^-Omega(m)",
-            statistic=_shrinkage,
+            statistic=geometric_mean(of("span_error", n_heads=2, n=_EXAMPLES), of("span_error", n_heads=2, n=FEWEST)),
             holds=at_most(0.5),
             because="half the span error or less over the examples of the figure; fixed before the first run",
         ),
@@ -158,7 +152,7 @@ HULL = Figure(
             id="mha.hull.gap",
             says="the gap after m - 1 long axes counts the heads",
             source="derived here",
-            statistic=lambda r: float(np.exp(np.mean(np.log(r.where(n_heads=2, n=_EXAMPLES).column("gap"))))),
+            statistic=geometric_mean(of("gap", n_heads=2, n=_EXAMPLES)),
             holds=at_least(10.0),
             because="a gap of 10 in curvature cannot be mistaken for the spread among short axes (a factor below 3)",
         ),

@@ -8,8 +8,9 @@ import numpy as np
 
 from attnlab.common.claim import Claim, at_most, between
 from attnlab.common.figure import Figure, Grid, Params
-from attnlab.common.records import Records
+from attnlab.common.records import Records, Row
 from attnlab.common.seeds import spawn
+from attnlab.common.statistics import each, largest, mean, of, slope
 from attnlab.mha.layer import attention
 from attnlab.mha.learners.query import QueryLearner
 from attnlab.mha.task import Task
@@ -70,9 +71,9 @@ def _inexact(records: Records, method: str) -> Records:
     return inexact.where(d=max(inexact.values("d")))
 
 
-def _slope(records: Records) -> float:
-    curve = _inexact(records, "pairs").curve("tau", "theta_error")
-    return float(np.polyfit(np.log(curve.x), np.log(curve.mean), 1)[0])
+def _error(row: Row) -> float | None:
+    """Error of the head, answers being inexact."""
+    return float(row["theta_error"]) if row["tau"] > 0 else None
 
 
 _GRID = {"method": ["pairs", "wide", "low_rank"], "rho": 4.0}
@@ -104,7 +105,7 @@ QUERIES = Figure(
             id="mha.queries.exact",
             says="a single head is learned exactly from order d^2 value queries",
             source=f"{PAPER}, abstract",
-            statistic=lambda r: float(r.where(tau=0.0, method="pairs").column("theta_error").max()),
+            statistic=largest(each(mean(of("theta_error", tau=0.0, method="pairs")), "d")),
             holds=at_most(1e-9),
             because="rounding of the logit, 1e-16 times the conditioning",
         ),
@@ -112,7 +113,7 @@ QUERIES = Figure(
             id="mha.queries.low.rank",
             says="order r d queries are enough for an attention matrix of rank r",
             source=f"{PAPER}, abstract",
-            statistic=lambda r: float(r.where(tau=0.0, method="low_rank").column("theta_error").max()),
+            statistic=largest(each(mean(of("theta_error", tau=0.0, method="low_rank")), "d")),
             holds=at_most(1e-9),
             because="rounding, after alternating least squares has converged",
         ),
@@ -120,7 +121,7 @@ QUERIES = Figure(
             id="mha.queries.tolerance",
             says="the error is proportional to the tolerance of the answers",
             source=f"{PAPER}, abstract",
-            statistic=_slope,
+            statistic=slope(of(_error, method="pairs"), "tau"),
             holds=between(0.9, 1.1),
             because="slope one on log axes",
         ),

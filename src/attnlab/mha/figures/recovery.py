@@ -9,6 +9,7 @@ import numpy as np
 from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Estimate, Records, proportion
+from attnlab.common.statistics import FEWEST, INSTANCE, Column, Statistic, difference, of, proportion_of
 from attnlab.mha.figures.instances import PAPER, build, judged, planted
 
 if TYPE_CHECKING:
@@ -85,22 +86,17 @@ def _share(records: Records, family: str, learner: str, n: int, starts: int, ite
     return proportion(chosen.column("success"))
 
 
-def _success(learner: str, **conditions: Any) -> Any:
-    return lambda r: proportion(r.where(learner=learner, **conditions).column("success"))
+def _success(learner: str, **conditions: Any) -> Statistic:
+    return proportion_of(of("success", learner=learner, **conditions))
 
 
-def _gain(first: str, second: str) -> Any:
+def _from_one_start(learner: str) -> Column:
+    return of("success", learner=learner, n=400, starts=1, iterations=FEWEST)
+
+
+def _gain(first: str, second: str) -> Statistic:
     """Difference of two learners' success shares, one start each on the same 400 examples."""
-
-    def value(records: Records) -> float:
-        equal = records.where(n=400, starts=1)
-        shares = []
-        for learner in (first, second):
-            chosen = equal.where(learner=learner)
-            shares.append(chosen.mean("success", iterations=min(chosen.values("iterations"))))
-        return shares[0] - shares[1]
-
-    return value
+    return difference(_from_one_start(first), _from_one_start(second), unit=INSTANCE)
 
 
 _LAYER = {"d": 8, "k": 2, "n_heads": 2, "rho": 4.0}
@@ -121,6 +117,8 @@ RECOVERY = Figure(
             Grid({**_LAYER, "family": FAMILY_NAMES, **_RACE}, seeds=10),
             Grid({**_LAYER, "family": FAMILY_NAMES, **_ONE_START}, seeds=10),
             Grid({**_LAYER, "family": FAMILY_NAMES, **_SCULPT}, seeds=10),
+            Grid({**_LAYER, "family": "generic", **_RACE}, seeds=20),
+            Grid({**_LAYER, "family": "generic", **_SCULPT}, seeds=20),
             Grid(
                 {
                     **_LAYER,
@@ -172,11 +170,14 @@ RECOVERY = Figure(
     claims=(
         Claim(
             id="mha.exact",
-            says="a multi-head layer is recovered exactly from random examples",
-            source=f"{PAPER}, abstract",
+            says="a generic layer is recovered exactly from random examples (Levenberg-Marquardt, 12 random starts)",
+            source="derived here",
             statistic=_success("race", family="generic", starts=12),
             holds=at_least(0.69),
-            because="the exact 95 % interval of 10 successes in 10 begins at 0.69",
+            because=(
+                "recovered more than twice as often as not; 20 layers are run, and the exact 95 % interval of 19 "
+                "successes in 20 begins at 0.75"
+            ),
         ),
         Claim(
             id="mha.exact.families",
@@ -192,7 +193,10 @@ RECOVERY = Figure(
             source=f"{PAPER}, abstract",
             statistic=_success("sculpting", family="generic"),
             holds=at_least(0.69),
-            because="the exact 95 % interval of 10 successes in 10 begins at 0.69",
+            because=(
+                "recovered more than twice as often as not; 20 layers are run, and the exact 95 % interval of 19 "
+                "successes in 20 begins at 0.75"
+            ),
         ),
         Claim(
             id="mha.generic.easy",
@@ -204,6 +208,7 @@ RECOVERY = Figure(
                 "easy means recovered about as often as not; the interval of 8 in 10 begins at 0.44. The number was "
                 "fixed after a first look at pilot runs"
             ),
+            kind="exploratory",
         ),
         Claim(
             id="mha.second.order.helps",
@@ -215,6 +220,7 @@ RECOVERY = Figure(
                 "a twentieth of all layers, at 300 iterations of L-BFGS: a larger budget shrinks the gap. Form and "
                 "number were fixed after a first look at pilot runs"
             ),
+            kind="exploratory",
         ),
         Claim(
             id="mha.projection.helps",
@@ -223,6 +229,7 @@ RECOVERY = Figure(
             statistic=_gain("projected_lbfgs", "lbfgs"),
             holds=at_least(0.05),
             because="a twentieth of all layers; form and number were fixed after a first look at pilot runs",
+            kind="exploratory",
         ),
         Claim(
             id="mha.sculpting.near.identity",
@@ -234,6 +241,7 @@ RECOVERY = Figure(
                 "below the success of the race, which is 1; the body misses the hull (span sine near 1), and where the "
                 "layer is recovered the last refinement did it; number fixed after a first look at pilot runs"
             ),
+            kind="exploratory",
         ),
     ),
 )

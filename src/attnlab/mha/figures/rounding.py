@@ -11,6 +11,7 @@ from attnlab.common.claim import Claim, at_most
 from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.common.seeds import spawn
+from attnlab.common.statistics import deterministic, each, largest, mean, of
 from attnlab.mha.figures.instances import PAPER
 from attnlab.mha.hard import RoundingInstance, hard_instance
 
@@ -62,6 +63,11 @@ def draw(records: Records) -> Canvas:
     return canvas
 
 
+def _heads(records: Records) -> float:
+    """Heads over length times q^2 + 1, the largest ratio."""
+    return float((records.column("heads") / (records.column("length") * records.column("q") ** 2 + 1)).max())
+
+
 ROUNDING = Figure(
     name="mha.rounding",
     title="Layers that round a secret inner product",
@@ -83,7 +89,7 @@ ROUNDING = Figure(
             id="mha.hard.rounding",
             says="under a cryptographic assumption dependence on m is needed: layers compute learning with rounding",
             source=f"{PAPER}, lower bound; family derived here",
-            statistic=lambda r: float(r.column("error").max()),
+            statistic=largest(each(mean(of("error")), "q", "length")),
             holds=at_most(1e-6),
             because="steps of steepness 40 are sharp up to exp(-20) = 2e-9, times outputs of order ten",
         ),
@@ -91,7 +97,7 @@ ROUNDING = Figure(
             id="mha.hard.rounding.heads",
             says="polynomially many heads are enough for it: at most one for each jump, length times q^2, and one more",
             source="derived here",
-            statistic=lambda r: float((r.column("heads") / (r.column("length") * r.column("q") ** 2 + 1)).max()),
+            statistic=deterministic(_heads, why="a count that the construction bounds for every secret"),
             holds=at_most(1.0),
             because="the inner product is below length q^2, and the staircase jumps at integers",
         ),

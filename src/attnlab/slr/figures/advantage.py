@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,20 @@ import numpy as np
 from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
-from attnlab.common.records import Estimate, Records
+from attnlab.common.records import Records
 from attnlab.common.seeds import spawn
+from attnlab.common.statistics import (
+    Column,
+    Statistic,
+    absolute,
+    deterministic,
+    difference,
+    each,
+    known,
+    largest,
+    of,
+    smallest,
+)
 from attnlab.slr import theory
 from attnlab.slr.learners.amp import AMP
 from attnlab.slr.learners.attention import LinearAttention, SoftmaxAttention
@@ -72,35 +84,38 @@ def _population(params: Params, seed: np.random.SeedSequence) -> Record:
     return {**rows, "bayes": theory.bayes_attention_risk(nu=params["nu"], L=params["L"])}
 
 
-def difference(worse: str, better: str) -> Any:
-    """Error of one learner minus that of another, at five samples per dimension."""
-    return lambda r: (
-        r.mean("error", kind="fit", learner=worse, alpha=5.0) - r.mean("error", kind="fit", learner=better, alpha=5.0)
-    )
+def fitted(learner: str, **conditions: Any) -> Column:
+    """Error of a learner."""
+    return of("error", kind="fit", learner=learner, **conditions)
 
 
-def smallest_lead(records: Records) -> float:
-    """The least by which linear attention is behind softmax attention, over all sample sizes."""
-    softmax, linear = (records.curve("alpha", "error", kind="fit", learner=name).mean for name in ("softmax", "linear"))
-    return float(np.min(linear - softmax))
+def lead(worse: str, better: str, **conditions: Any) -> Statistic:
+    """Error of one learner minus that of another."""
+    return difference(fitted(worse, **conditions), fitted(better, **conditions))
 
 
-def gap_to_theory(*learners: str, smallest: float) -> Callable[[Records], Estimate]:
-    """Largest distance of simulated errors from state evolution, over the sample sizes from ``smallest`` on."""
+def smallest_lead(records: Records) -> Sequence[Statistic]:
+    """Error of linear minus that of softmax attention, at each alpha."""
+    return [lead("linear", "softmax", alpha=alpha) for alpha in records.where(kind="fit").values("alpha")]
 
-    def gap(records: Records) -> Estimate:
-        here, gaps = records.where(noise_var=LAW["noise_var"]), []
-        for learner in learners:
-            fitted = here.curve("alpha", "error", kind="fit", learner=learner)
-            for alpha, mean, sem in zip(*fitted, strict=True):
-                if alpha >= smallest:
-                    predicted = here.mean("error", kind="theory", learner=learner, alpha=float(alpha))
-                    gaps.append((abs(mean - predicted), float(sem)))
-        far, sem = map(float, max(gaps))
-        runs = len(records.where(kind="fit").values("seed"))
-        return Estimate(far, max(0.0, far - 2 * sem), far + 2 * sem, runs)
 
-    return gap
+def gap_to_theory(*learners: str, start: float) -> Callable[[Records], Sequence[Statistic]]:
+    """Distances of simulated errors from state evolution, at the sample sizes from ``start`` on."""
+
+    def gaps(records: Records) -> Sequence[Statistic]:
+        sizes = [alpha for alpha in records.where(kind="fit").values("alpha") if alpha >= start]
+        return [
+            absolute(difference(fitted(learner, alpha=alpha), known(_predicted(learner, alpha))))
+            for learner in learners
+            for alpha in sizes
+        ]
+
+    gaps.__doc__ = f"Distance of {' and '.join(learners)} from state evolution, at each alpha >= {start:g}."
+    return gaps
+
+
+def _predicted(learner: str, alpha: float) -> Column:
+    return of("error", kind="theory", learner=learner, alpha=alpha, noise_var=LAW["noise_var"])
 
 
 def hard_gap(records: Records) -> float:
@@ -155,6 +170,11 @@ def _draw_hard_phase(axes: Axes, records: Records) -> None:
     axes.legend(title="Bayes-optimal fixed point")
 
 
+def _over_bayes(name: str) -> Statistic:
+    """Risk of an attention minus the Bayes risk."""
+    return difference(of(name, kind="population"), of("bayes", kind="population"))
+
+
 HARD = {"nu": 1.0, "L": 3, "noise_var": 1e-4}
 
 
@@ -168,7 +188,7 @@ def _grids(alphas: list[float], curve: list[float], d: int, seeds: int, n_draws:
         "alpha": [0.6, 0.8, 1.0, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.7, 2.0],
     }
     marks = {"kind": "population", "L": LAW["L"], "nu": [1.0, 2.0, 5.0, 10.0], "n_test": 100_000}
-    return [Grid(fits, seeds), Grid(lines, 1), Grid(hard, 1), Grid(marks, 3)]
+    return [Grid(fits, seeds), Grid(lines, 1), Grid(hard, 1), Grid(marks, 6)]
 
 
 ADVANTAGE = Figure(
@@ -187,15 +207,15 @@ ADVANTAGE = Figure(
             id="slr.softmax_bayes",
             says="At population level softmax attention is Bayes optimal",
             source="arXiv:2509.21936, proposition 4.2",
-            statistic=lambda r: float(np.max(np.abs(_gap(r, "softmax")))),
+            statistic=largest(each(absolute(_over_bayes("softmax")), "nu")),
             holds=at_most(0.01),
-            because="three times the Monte Carlo error of the largest risk with 300 000 sequences",
+            because="three times the Monte Carlo error of the largest risk with 300 000 sequences; 600 000 are drawn",
         ),
         Claim(
             id="slr.linear_not_bayes",
             says="At population level linear attention is not Bayes optimal",
             source="arXiv:2509.21936, section 4",
-            statistic=lambda r: float(np.min(_gap(r, "linear"))),
+            statistic=smallest(each(_over_bayes("linear"), "nu")),
             holds=at_least(0.05),
             because="the exact gaps at nu = 1, 2, 5, 10 are 0.06 to 0.20",
         ),
@@ -203,7 +223,7 @@ ADVANTAGE = Figure(
             id="slr.bayes_below_softmax",
             says="At finite sample size the Bayes-optimal error is below that of softmax attention",
             source="arXiv:2509.21936, section 5",
-            statistic=difference("softmax", "amp"),
+            statistic=lead("softmax", "amp", alpha=5.0),
             holds=at_least(0.05),
             because="the state evolutions differ by 0.17 at five samples per dimension",
         ),
@@ -211,7 +231,7 @@ ADVANTAGE = Figure(
             id="slr.softmax_below_linear",
             says="At finite sample size softmax attention is ahead of linear attention",
             source="arXiv:2509.21936, section 5",
-            statistic=difference("linear", "softmax"),
+            statistic=lead("linear", "softmax", alpha=5.0),
             holds=at_least(0.05),
             because="the state evolutions differ by 0.18 at five samples per dimension",
         ),
@@ -219,15 +239,16 @@ ADVANTAGE = Figure(
             id="slr.erm_theory",
             says="State evolution predicts the error of regularised attention",
             source="arXiv:2509.21936, result 5.1",
-            statistic=gap_to_theory("softmax", "linear", smallest=5.0),
+            statistic=largest(gap_to_theory("softmax", "linear", start=5.0)),
             holds=at_most(0.05),
             because="the largest of four gaps with standard errors of 0.01; below alpha = 5 linear attention scatters",
+            kind="exploratory",
         ),
         Claim(
             id="slr.softmax_always",
             says="Softmax attention is ahead of linear attention at every sample size",
             source="arXiv:2509.21936, abstract",
-            statistic=smallest_lead,
+            statistic=smallest(smallest_lead),
             holds=at_least(0.0),
             because="ahead is ahead; the state evolutions differ by at least 0.12 at these sizes",
         ),
@@ -235,15 +256,16 @@ ADVANTAGE = Figure(
             id="slr.amp_theory",
             says="Bayes-optimal state evolution predicts the error of AMP",
             source="derived here",
-            statistic=gap_to_theory("amp", smallest=2.0),
+            statistic=largest(gap_to_theory("amp", start=2.0)),
             holds=at_most(0.05),
             because="the largest of three gaps with standard errors of 0.01; at alpha = 1 AMP is near its threshold",
+            kind="exploratory",
         ),
         Claim(
             id="slr.hard_phase",
             says="With little noise there are sample sizes at which better estimates exist than AMP finds",
             source="derived here",
-            statistic=hard_gap,
+            statistic=deterministic(hard_gap, why="two fixed points of state evolution"),
             holds=at_least(0.1),
             because="two fixed points a tenth apart are no error of the averages, which is about 0.001",
         ),
@@ -251,9 +273,3 @@ ADVANTAGE = Figure(
     shape=("kind", "learner", "alpha"),
     minutes={"quick": 0.6, "paper": 12.0},
 )
-
-
-def _gap(records: Records, name: str) -> np.ndarray:
-    """Risk of an attention minus the Bayes risk, for each strength."""
-    seen, bayes = (records.curve("nu", column, kind="population").mean for column in (name, "bayes"))
-    return np.asarray(seen - bayes)

@@ -9,7 +9,8 @@ import numpy as np
 from attnlab.common.claim import Claim, at_least, at_most, between
 from attnlab.common.drawing import COLORS, band, line, panels
 from attnlab.common.figure import Figure, Grid, Params, Record
-from attnlab.common.records import Estimate, Records, proportion
+from attnlab.common.records import Records
+from attnlab.common.statistics import Statistic, deterministic, known, median, of, proportion_of, ratio_of_means
 from attnlab.slr import theory
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 PAPER = "arXiv:2410.01537, section 5"
+RUN = ("seed", "run")  # the exact map has no planted instance: each random start is a replicate
 SETTING = {"d": 400, "L": 10, "gamma": 2**-0.5, "runs": 10}
 
 
@@ -57,15 +59,20 @@ def outcome(overlaps: np.ndarray, close: float = 0.9) -> str:
     return "swapped" if abs(eta) > 0.9 and abs(kappa) < 0.1 else "other"
 
 
-def share(records: Records, end: str) -> Estimate:
+def share(end: str) -> Statistic:
     """Share of the runs that end in a given way."""
-    return proportion(row["end"] == end for row in records)
+    return proportion_of(of("end"), equals=end, unit=RUN)
 
 
-def below_linear(records: Records) -> float:
-    """Excess risk after training over that of the best linear predictor."""
+def linear_risk(records: Records) -> float:
+    """Risk of the best linear predictor."""
     row = next(iter(records))
-    return float(np.mean(records.column("risk")) / theory.linear_risk(L=row["L"], gamma=row["gamma"]))
+    return float(theory.linear_risk(L=row["L"], gamma=row["gamma"]))
+
+
+def farthest(records: Records) -> float:
+    """Largest distance from M at the end of a run."""
+    return float(np.max(records.column("distance")))
 
 
 def draw(records: Records) -> Canvas:
@@ -149,7 +156,7 @@ MANIFOLD = Figure(
             id="slr.manifold",
             says="From almost every start on the manifold, gradient descent converges to (k*, v*) or (-k*, -v*)",
             source="arXiv:2410.01537, theorem 5",
-            statistic=lambda r: share(r, "oracle"),
+            statistic=share("oracle"),
             holds=at_least(0.85),
             because="the lower end of the exact 95 % interval for 30 successes of 30 is 0.884",
         ),
@@ -157,7 +164,7 @@ MANIFOLD = Figure(
             id="slr.signs",
             says="From a random start on the manifold, (k*, v*) and (-k*, -v*) are found equally often",
             source="arXiv:2410.01537, theorem 5",
-            statistic=lambda r: proportion(row["kappa"] > 0 for row in r),
+            statistic=proportion_of(of("kappa"), above=0.0, unit=RUN),
             holds=between(0.15, 0.85),
             because="of 30 tosses of a fair coin 98 % have their exact 95 % interval inside",
         ),
@@ -165,7 +172,7 @@ MANIFOLD = Figure(
             id="slr.invariant",
             says="Gradient descent started on the manifold M stays on M",
             source="arXiv:2410.01537, section 4",
-            statistic=lambda r: float(np.max(r.column("distance"))),
+            statistic=deterministic(farthest, why="the map keeps M exactly from every start, up to rounding"),
             holds=at_most(1e-12),
             because="the derivatives off M vanish on M exactly; only rounding could build up over 20 000 steps",
         ),
@@ -173,7 +180,7 @@ MANIFOLD = Figure(
             id="slr.trained",
             says="Trained from the manifold, attention has a far smaller risk than any linear predictor",
             source="arXiv:2410.01537, abstract",
-            statistic=below_linear,
+            statistic=ratio_of_means(of("risk"), known(linear_risk), unit=RUN),
             holds=at_most(0.3),
             because="the exact ratio at the planted pair is 0.1135 / 0.4737 = 0.24",
         ),
@@ -194,7 +201,7 @@ SMALL = Figure(
             id="slr.small",
             says="Off the manifold and at small lambda, a sizeable share of the runs fails, at a swapped minimum",
             source="arXiv:2410.01537, section 5 (failure); the swapped minimum is derived here",
-            statistic=lambda r: share(r, "swapped"),
+            statistic=share("swapped"),
             holds=at_least(0.2),
             because="half of 30 runs has an exact 95 % interval from 0.31; a fifth is no accident of a few runs",
         ),
@@ -215,7 +222,7 @@ LARGE = Figure(
             id="slr.large",
             says="Off the manifold and at large lambda, no run finds the planted pair",
             source="arXiv:2410.01537, section 5",
-            statistic=lambda r: share(r, "oracle"),
+            statistic=share("oracle"),
             holds=at_most(0.15),
             because="the upper end of the exact 95 % interval for 0 successes of 30 is 0.116",
         ),
@@ -223,7 +230,7 @@ LARGE = Figure(
             id="slr.large_leaves",
             says="At large lambda the runs end far from the manifold M",
             source="derived here: instability of (k*, v*) above sqrt(3)/2",
-            statistic=lambda r: float(np.median(r.column("distance"))),
+            statistic=median(of("distance"), unit=RUN),
             holds=at_least(0.5),
             because="far is of order one: the runs came within 0.1 of M before they left it",
         ),
@@ -244,7 +251,7 @@ SCHEDULE = Figure(
             id="slr.schedule",
             says="Lowering lambda during training leads most random starts to the planted pair",
             source="arXiv:2410.01537, section 5",
-            statistic=lambda r: share(r, "oracle"),
+            statistic=share("oracle"),
             holds=at_least(0.65),
             because="well above the half that succeeds at fixed small lambda; 27 of 30 has a 95 % interval from 0.73",
         ),

@@ -6,10 +6,10 @@ import numpy as np
 
 from attnlab.common.claim import Claim, at_least, between
 from attnlab.common.figure import Figure, Grid, Params, Record
-from attnlab.common.records import Records
 from attnlab.common.seeds import spawn
+from attnlab.common.statistics import mean, of
 from attnlab.slr import theory
-from attnlab.slr.figures.descent import PAPER, draw, final_rows, share
+from attnlab.slr.figures.descent import PAPER, RUN, draw, final_rows, share
 from attnlab.slr.sgd import simulate_sgd
 
 
@@ -33,11 +33,6 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     lam = params["lam"] / (1 + params["decay"] * step)
     excess = np.asarray(theory.risk(*np.moveaxis(path, 2, 0), **law, lam=lam[:, None]))
     return {"step_number": step, "path": path, "excess": excess, "rows": final_rows(path[-1], excess[-1])}
-
-
-def final_risk(records: Records) -> float:
-    """Mean excess risk at the last step."""
-    return float(np.mean(records.column("risk")))
 
 
 SETTING = {
@@ -67,17 +62,21 @@ SGD = Figure(
             id="slr.sgd",
             says="SGD with a decaying lambda finds the planted pair from random starts",
             source="arXiv:2410.01537, section 5",
-            statistic=lambda r: share(r, "oracle"),
+            statistic=share("oracle"),
             holds=at_least(0.8),
             because="29 successes of 30 have an exact 95 % interval from 0.83",
         ),
         Claim(
             id="slr.sgd_risk",
-            says="SGD ends at the excess risk of the published run, 0.184",
-            source="arXiv:2410.01537, section 5; closed form derived here",
-            statistic=final_risk,
+            says="SGD ends within two per cent of the excess risk 0.184 of our earlier runs (the published run: 0.180)",
+            source="setting of arXiv:2410.01537, section 5; value derived here",
+            statistic=mean(of("risk"), unit=RUN),
             holds=between(0.180, 0.188),
-            because="the mean of 30 runs varies by 0.001; the published runs span 0.165 to 0.193 on their test batches",
+            because=(
+                "the mean of 30 runs varies by 0.001; the published runs span 0.165 to 0.193 on their test batches; "
+                "0.184 came from our own earlier runs"
+            ),
+            kind="exploratory",
         ),
     ),
     minutes={"quick": 0.4, "paper": 0.4},
