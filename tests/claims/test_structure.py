@@ -8,7 +8,7 @@ from attnlab import lab
 from attnlab.common.statistics import Statistic
 
 CLAIMS = [(figure, claim) for figure in lab.figures().values() for claim in figure.claims]
-AFTER_A_LOOK = re.compile(r"after (a first look|pilot runs|a pilot run|earlier runs)|pilot runs, in which")
+AFTER_A_LOOK = re.compile(r"\bseen\b|prototype|first look|pilot run|earlier (runs|simulations)|simulations made before")
 
 
 def test_ids_are_unique_and_name_their_system():

@@ -156,6 +156,7 @@ SIZES = Figure(
             statistic=function_of_means(extrapolated("mse", "se")),
             holds=between(-0.03, 0.03),
             because="the 95 % interval of the extrapolation is ± 0.02 at quick scale",
+            kind="exploratory",
         ),
         Claim(
             id="aim.nishimori-error",
@@ -164,6 +165,7 @@ SIZES = Figure(
             statistic=function_of_means(extrapolated("mse", "expected")),
             holds=between(-0.03, 0.03),
             because="the 95 % interval of the extrapolation is ± 0.02 at quick scale",
+            kind="exploratory",
         ),
         Claim(
             id="aim.nishimori-overlap",
@@ -172,6 +174,7 @@ SIZES = Figure(
             statistic=function_of_means(extrapolated("overlap", "self_overlap")),
             holds=between(-0.03, 0.03),
             because="the 95 % interval of the extrapolation is ± 0.02 at quick scale",
+            kind="exploratory",
         ),
     ),
 )

@@ -112,6 +112,7 @@ ROTATION = Figure(
             ratio_of_means(_at("identity", 0.0), _at("none", 0.0)),
             between(0.95, 1.08),
             "1.01 seen on two seeds of an independent prototype",
+            kind="exploratory",
         ),
         Claim(
             "rfa.rotation-1",
@@ -120,6 +121,7 @@ ROTATION = Figure(
             ratio_of_means(_at("identity", 1.0), _at("none", 1.0)),
             at_most(0.75),
             "0.64 seen on two seeds of an independent prototype",
+            kind="exploratory",
         ),
         Claim(
             "rfa.rotation-oracle",
@@ -128,6 +130,7 @@ ROTATION = Figure(
             ratio_of_means(_at("rotation", 0.0), _at("none", 0.0)),
             at_most(0.75),
             "0.65 seen on two seeds of an independent prototype",
+            kind="exploratory",
         ),
         Claim(
             "rfa.rotation-learned",
@@ -193,6 +196,7 @@ SCALE = Figure(
             largest([ratio_of_means(_scale("f2_q1", 2.0), _scale("f2_q1", c)) for c in (0.0, 8.0)]),
             at_most(0.8),
             "0.66 seen on two seeds of an independent prototype",
+            kind="exploratory",
         ),
         Claim(
             "rfa.scale-harm",
@@ -201,6 +205,7 @@ SCALE = Figure(
             ratio_of_means(_scale("f1_p2", 8.0), _scale("f1_p2", 0.0)),
             at_least(2.5),
             "6 seen on two seeds of an independent prototype at n = 1024",
+            kind="exploratory",
         ),
         Claim(
             "rfa.scale-even",
@@ -211,6 +216,7 @@ SCALE = Figure(
             "half the gain of two seeds of an independent prototype with 1000 heads (0.69 against 0.86)",
             {"quick": "not measured", "paper": "holds"},
             "The quick scale stops at n = 1024; n = 4096 decides it.",
+            kind="exploratory",
         ),
     ),
 )

@@ -64,6 +64,7 @@ KEY_CLAIMS = (
         ratio("f1_p1", 256, "rfmlp", "rfa"),
         at_least(12),
         f"half the ratio 24 seen; {SEEDS}",
+        kind="exploratory",
     ),
     Claim(
         "rfa.quadratic",
@@ -72,6 +73,7 @@ KEY_CLAIMS = (
         ratio("f1_p2", 2048, "rfmlp", "rfa"),
         at_least(12),
         f"half the ratio 24 seen; {SEEDS}",
+        kind="exploratory",
     ),
     Claim(
         "rfa.quadratic-error",
@@ -80,6 +82,7 @@ KEY_CLAIMS = (
         mean(of("error", target="f1_p2", n=2048, model="rfa")),
         at_most(0.075),
         f"1.5 times the error 0.051 seen; {SEEDS}",
+        kind="exploratory",
     ),
     Claim(
         "rfa.quartic",
@@ -88,6 +91,7 @@ KEY_CLAIMS = (
         ratio("f1_p4", 2048, "rfmlp", "rfa"),
         at_least(2.8),
         f"three quarters of the ratio 3.8 seen; {SEEDS}",
+        kind="exploratory",
     ),
     Claim(
         "rfa.samples",
@@ -96,6 +100,7 @@ KEY_CLAIMS = (
         function_of_means(sample_ratio),
         at_least(4),
         "infinitely many heads are predicted to give 4.7; an independent prototype gave 6.6",
+        kind="exploratory",
     ),
     Claim(
         "rfa.query-linear",
@@ -104,6 +109,7 @@ KEY_CLAIMS = (
         ratio("x0_p1", 256, "rfmlp", "rfa"),
         at_least(44),
         "half the ratio 89 of an independent prototype",
+        kind="exploratory",
     ),
     Claim(
         "rfa.query-quadratic",
@@ -112,6 +118,7 @@ KEY_CLAIMS = (
         ratio("x0_p2", 2048, "rfmlp", "rfa"),
         at_least(6),
         "half the ratio 12 of an independent prototype; infinitely many heads are predicted to give 46",
+        kind="exploratory",
     ),
     Claim(
         "rfa.cubic",
@@ -132,6 +139,7 @@ KEY_CLAIMS = (
         ratio("f1_p2", 2048, "brfa", "rfa"),
         between(1.2, 2.5),
         f"ratio 1.72 seen; {SEEDS}",
+        kind="exploratory",
     ),
     Claim(
         "rfa.pooled",
@@ -152,6 +160,7 @@ KEY_CLAIMS = (
         function_of_means(theory_gap(("f1",))),
         at_most(0.75),
         TOLERANCE,
+        kind="exploratory",
     ),
     Claim(
         "rfa.query-theory",
@@ -160,6 +169,7 @@ KEY_CLAIMS = (
         function_of_means(theory_gap(("x0",))),
         at_most(0.75),
         f"{TOLERANCE}; finitely many heads cost most here",
+        kind="exploratory",
     ),
 )
 
@@ -171,6 +181,7 @@ CORRELATION_CLAIMS = (
         ratio("f2_q1", 2048, "brfa", "rfa"),
         at_most(0.60),
         f"ratio 0.48 seen; {SEEDS}",
+        kind="exploratory",
     ),
     Claim(
         "rfa.mlp-q1",
@@ -179,6 +190,7 @@ CORRELATION_CLAIMS = (
         ratio("f2_q1", 2048, "rfmlp", "brfa"),
         at_least(2.5),
         f"ratio 3.4 seen; {SEEDS}",
+        kind="exploratory",
     ),
     Claim(
         "rfa.heads-q1",
@@ -203,6 +215,7 @@ CORRELATION_CLAIMS = (
         ratio("f2_q1", 2048, "patch", "rfa"),
         at_least(1.2),
         "less than half the advantage 1.5 of one seed of an independent prototype",
+        kind="exploratory",
     ),
     Claim(
         "rfa.bias-q3",
@@ -211,6 +224,7 @@ CORRELATION_CLAIMS = (
         ratio("f2_q3", 2048, "brfa", "rfa"),
         at_most(0.85),
         f"ratio 0.74 seen; {SEEDS}",
+        kind="exploratory",
     ),
     Claim(
         "rfa.bias-softmax4",
@@ -219,6 +233,7 @@ CORRELATION_CLAIMS = (
         ratio("softmax_g4", 2048, "brfa", "rfa"),
         at_most(0.50),
         f"ratio 0.41 seen; {SEEDS}",
+        kind="exploratory",
     ),
     Claim(
         "rfa.bias-softmax1",
@@ -227,6 +242,7 @@ CORRELATION_CLAIMS = (
         ratio("softmax_g1", 1024, "brfa", "rfa"),
         at_most(0.20),
         f"ratio 0.12 seen; {SEEDS}",
+        kind="exploratory",
     ),
     Claim(
         "rfa.misaligned",
@@ -269,5 +285,6 @@ CORRELATION_CLAIMS = (
         function_of_means(theory_gap(("f2", "corr"))),
         at_most(0.75),
         TOLERANCE,
+        kind="exploratory",
     ),
 )

@@ -120,6 +120,7 @@ KEY_COUNT = Figure(
             "Nearly, not wholly: infinitely many heads are predicted to give 1.62 for sixteen times the keys (RFMLP: "
             "4.0), and fewer heads less, so the value lies at the threshold. 3000 heads and 30 seeds would decide it, "
             "as fails.",
+            kind="exploratory",
         ),
         Claim(
             "rfa.keys-slower",
@@ -139,6 +140,7 @@ KEY_COUNT = Figure(
             ratio_of_means(_keys("f1_p2", "rfmlp", 32), _keys("f1_p2", "rfmlp", 2)),
             at_least(2.5),
             "3.5 seen on two seeds of an independent prototype",
+            kind="exploratory",
         ),
         Claim(
             "rfa.keys-query",
@@ -225,6 +227,7 @@ DIMENSION = Figure(
             ),
             at_most(0.7),
             "0.53 to 0.57 seen on two seeds of an independent prototype",
+            kind="exploratory",
         ),
         Claim(
             "rfa.dimension-free",

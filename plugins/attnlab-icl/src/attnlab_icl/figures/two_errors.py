@@ -50,6 +50,7 @@ CLAIMS = (
         holds=between(0.9, 1.1),
         because="0.740(14) against 0.734(5) in simulations made before; 10 % is the finite-size term 4/d at d = 40",
         replicates=10,
+        kind="exploratory",
     ),
     Claim(
         id="icl.gcv-blind",
@@ -68,6 +69,7 @@ CLAIMS = (
         holds=at_most(-0.5),
         because="the limit is -1.87; simulations made before gave 2.316(14) - 4.176(86)",
         replicates=10,
+        kind="exploratory",
     ),
 )
 
