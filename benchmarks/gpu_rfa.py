@@ -201,7 +201,7 @@ def fit(model: str, size: Size, device: Accelerator) -> list[Row]:
         Row(f"{name}: rate", flop / gram_seconds / 1e12, "TFLOP/s", "", text),
     ]
     for (target, task), error in zip(tasks.items(), errors, strict=True):
-        predicted = "" if model == "brfa" else f"theory {theory.learning_curve(task, n, model).error[0]:.3f}"
+        predicted = "" if model == "brfa" else f"theory {theory.learning_curve(task, n, model):.3f}"
         rows.append(Row(f"{name}: error on {target}", error / task.variance, "of Var", "", predicted))
     return [say(row) for row in rows]
 

@@ -23,13 +23,14 @@ one.set(title="slr: the location is found", xlabel="step", ylabel=r"overlaps $|\
 
 task, sizes = rfa.Task(target="key_power", p=2), [64, 128, 256, 512, 1024]
 X, y = task.sample(2024, seed=0)
-for model, learner, color in (
-    ("rfa", rfa.RandomFeatureAttention(300, random_state=0), COLORS[0]),
-    ("rfmlp", rfa.RandomFeatureMLP(5100, random_state=0), COLORS[1]),
+for model, make, size, color in (
+    ("rfa", rfa.RandomFeatureAttention, {"n_heads": 300}, COLORS[0]),
+    ("rfmlp", rfa.RandomFeatureMLP, {"width": 5100}, COLORS[1]),
 ):
+    learner = make(**size, random_state=0)
     errors = [np.mean((learner.fit(X[:n], y[:n]).predict(X[1024:]) - y[1024:]) ** 2) / task.variance for n in sizes]
     two.loglog(sizes, errors, "o", color=color, label=model.upper())
-    line(two, sizes, rfa.theory.learning_curve(task, sizes, model=model).error, color=color)
+    line(two, sizes, rfa.theory.learning_curve(task, sizes, model=model, **size).value, color=color)
 two.set(title="rfa: learning curves", xlabel="samples n", ylabel=r"error / Var $f_*$")
 two.legend()
 

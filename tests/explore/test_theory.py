@@ -149,7 +149,7 @@ def test_rfa_learning_curves_at_the_nodes_of_the_tables(page_computes, random):
             d, n_keys = int(random.choice(DIMENSIONS)), int(random.choice(KEYS))
             calls.append([name, d, n_keys, model, float(np.exp(random.uniform(np.log(32), np.log(32768))))])
     expected = [
-        rfa.theory.learning_curve(rfa.Task(d=d, n_keys=n_keys, **TARGETS[name]), n, model).error[0]
+        rfa.theory.learning_curve(rfa.Task(d=d, n_keys=n_keys, **TARGETS[name]), n, model).value
         for name, d, n_keys, model, n in calls
     ]
     np.testing.assert_allclose(page_computes(CURVE, calls), expected, **TOLERANCE)

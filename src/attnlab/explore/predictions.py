@@ -75,7 +75,8 @@ def _modes(name: str, d: int, n_keys: int) -> dict[str, Any]:
 
 
 def _lists(task: Task, model: str) -> list[list[float]]:
-    return [column.tolist() for column in modes(task, model)]
+    energy, parts = modes(task, model)
+    return [energy.tolist(), parts.sum(axis=0).tolist()]
 
 
 def _complexity(task: Task) -> dict[str, float | None]:

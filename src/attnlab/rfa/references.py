@@ -59,7 +59,7 @@ def _ridge_regression(task: Task, learner: Any, n: int, model: str) -> float | N
     if learner.loss != "squared" or learner.norm_bound is not None or not isinstance(learner.ridge, int | float):
         return None
     curve = learning_curve(task, n, model=model, ridge=learner.ridge)
-    return float(curve.error[0]) * task.variance + task.noise_std**2 if curve.converged else None
+    return float(curve) * task.variance + task.noise_std**2 if curve.converged else None
 
 
 REFERENCES: tuple[Reference, ...] = (

@@ -13,10 +13,11 @@ dim_l     dimension of the spherical harmonics of degree l; E[P_l(t) P_k(t)] = 1
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 from scipy import special
+
+from attnlab.common.arrays import ArrayLike
 
 NODES = 160
 
@@ -66,11 +67,53 @@ def harmonic_dimension(l: int, d: int) -> int:
     return int(special.comb(d + l - 1, l, exact=True)) - int(lower)
 
 
-def zonal_energies(function: Callable[[np.ndarray], np.ndarray], degree: int, d: int) -> np.ndarray:
-    r"""How the energy of x -> g(<u, x>) splits over degrees: :math:`\dim_l\, \mathbb{E}[g(t) P_l(t)]^2`, l = 0..degree.
+def power_moments(powers: ArrayLike, l: int, d: int) -> np.ndarray:
+    r""":math:`\mathbb{E}[t^k P_l(t)]` for each power k, in closed form: positive or zero, and free of cancellation.
 
-    Status: exact for polynomials g.
+    .. math:: \mathbb{E}[t^k P_l] = \frac{k!}{(k-l)!\,2^l}\,\frac{(1/2)_j}{(d/2)_{j+l}},
+              \qquad j = \tfrac{k-l}2 \in \{0, 1, \dots\}, \quad\text{otherwise } 0
+
+    Source: Rodrigues' formula.  Status: exact, to a relative 1e-11 at every d.
+
+    >>> round(float(power_moments(2, 0, 16)), 12)  # 1 / d
+    0.0625
     """
-    t, w = inner_product_law(d)
-    coefficients = gegenbauer(degree, d, t) @ (w * function(t))
-    return np.asarray([harmonic_dimension(l, d) * c**2 for l, c in enumerate(coefficients)])
+    k = np.asarray(powers)
+    present = (k >= l) & ((k - l) % 2 == 0)
+    j = np.where(present, (k - l) // 2, 0)
+    log = special.gammaln(k + 1) - special.gammaln(2 * j + 1) - l * np.log(2) + _log_rising(0.5, j)
+    return np.where(present, np.exp(log - _log_rising(d / 2, j + l)), 0.0)
+
+
+def _log_rising(x: float, n: ArrayLike) -> np.ndarray:
+    """log x(x+1)...(x+n-1)."""
+    return np.asarray(special.gammaln(x + np.asarray(n)) - special.gammaln(x))
+
+
+def half_angle_moments(degree: int, d: int, terms: int) -> np.ndarray:
+    r""":math:`\alpha_{lk} = \mathbb{E}[(\tfrac{1+t}2)^k P_l(t)]` for l = 0..degree and k < terms.
+
+    .. math:: \alpha_{lk} = \prod_{i<k} \frac{h + i}{2h + i} \prod_{i<l} \frac{k - i}{2h + k + i},
+              \qquad h = \tfrac{d-1}2
+
+    A product of positive factors keeps its relative accuracy at every d; a quadrature has an absolute error of 1e-17,
+    which multiplicities of 1e40 turn into anything.
+
+    Source: Rodrigues' formula.  Status: exact.
+
+    >>> half_angle_moments(1, 3, 2).tolist()  # E[1], E[(1+t)/2]; E[t], E[t(1+t)/2]
+    [[1.0, 0.5], [0.0, 0.16666666666666666]]
+    """
+    h, k = (d - 1) / 2, np.arange(terms)
+    rows = [np.concatenate([[1.0], np.cumprod((h + k[:-1]) / (2 * h + k[:-1]))])]
+    for i in range(degree):
+        rows.append(rows[-1] * (k - i) / (2 * h + k + i))
+    return np.asarray(np.maximum(np.array(rows), 0.0))
+
+
+def zonal_energies(power: int, d: int) -> np.ndarray:
+    r"""How the energy of :math:`\langle u, x\rangle^p` splits over degrees: :math:`\dim_l\,\mathbb{E}[t^p P_l(t)]^2`.
+
+    Status: exact, l = 0..power.
+    """
+    return np.array([harmonic_dimension(l, d) * float(power_moments(power, l, d)) ** 2 for l in range(power + 1)])

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from attnlab.rfa.sphere import gegenbauer, harmonic_dimension, inner_product_law, zonal_energies
+from attnlab.rfa.sphere import gegenbauer, harmonic_dimension, zonal_energies
 
 if TYPE_CHECKING:
     from attnlab.rfa.task import Task
@@ -90,25 +90,20 @@ def _harmonic(task: Task, query: np.ndarray, keys: np.ndarray) -> np.ndarray:
     return np.asarray(scale * of_query * of_keys)
 
 
-def _zonal(power: int, d: int) -> np.ndarray:
-    return zonal_energies(lambda t: t**power, power, d)
-
-
 def _corr_power_energies(task: Task) -> Energies:
     r"""Energies of :math:`\langle x_0, x_i\rangle^q \langle b, x_i\rangle`, by averaging over the direction of b.
 
-    With t^q = sum_l g_l P_l(t) the part of degree l in the query and m = l ± 1 in the key has energy
-    :math:`g_l^2\, \frac{\dim_m}{d \dim_l}\, \mathbb{E}[v P_l(v) P_m(v)]`.
+    The part of t^q of degree l in the query has degree l ± 1 in the key: the recursion
+    :math:`(2l+d-2)\,v P_l = (l+d-2) P_{l+1} + l P_{l-1}` says in which shares.
     """
     d, q = task.d, task.q
-    v, w = inner_product_law(d)
-    P = gegenbauer(q + 1, d, v)
     energies = {}
-    for l, energy in enumerate(_zonal(q, d)):
-        # energy = dim_l (E[t^q P_l])^2 and g_l = dim_l E[t^q P_l], so g_l^2 / dim_l = energy.
-        for m in (l - 1, l + 1):
-            if m >= 0 and energy > 1e-24:
-                energies[l, m] = float(energy * harmonic_dimension(m, d) / d * (w @ (v * P[l] * P[m])))
+    for l, energy in enumerate(zonal_energies(q, d)):
+        if energy > 0:
+            width = max(2 * l + d - 2, 1)
+            energies[l, l + 1] = float(energy / d * max(l + d - 2, 1) / width)
+            if l:
+                energies[l, l - 1] = float(energy / d * l / width)
     return energies
 
 
@@ -148,19 +143,19 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
     {
         "key_power": Target(
             _key_power,
-            lambda task: {(0, l): float(e) for l, e in enumerate(_zonal(task.p, task.d))},
+            lambda task: {(0, l): float(e) for l, e in enumerate(zonal_energies(task.p, task.d))},
             lambda task: {(0, task.p): 1.0},
             lambda task: (0, task.p),
         ),
         "query_power": Target(
             _query_power,
-            lambda task: {(l, 0): float(e) for l, e in enumerate(_zonal(task.p, task.d))},
+            lambda task: {(l, 0): float(e) for l, e in enumerate(zonal_energies(task.p, task.d))},
             lambda task: {(task.p, 0): 1.0},
             lambda task: (task.p, 0),
         ),
         "correlation": Target(
             _correlation,
-            lambda task: {(l, l): float(e) for l, e in enumerate(_zonal(task.p, task.d))},
+            lambda task: {(l, l): float(e) for l, e in enumerate(zonal_energies(task.p, task.d))},
             lambda task: {(task.p, task.p): float(np.sqrt(special.comb(task.d + task.p - 1, task.p)))},
             lambda task: (task.p, task.p),
         ),

@@ -126,7 +126,7 @@ attnlab.rfa = ((theory, { logspace }, { text }, { unique, means }) => {
 
   function python({ target, d, N, n }, data) {
     const task = `rfa.Task(${data.rfa.targets.find(({ name }) => name === target).python}, d=${d}, n_keys=${N})`;
-    const value = target in data.rfa.modes ? `rfa.theory.learning_curve(${task}, ${n}).error` : `${task}.variance`;
+    const value = target in data.rfa.modes ? `rfa.theory.learning_curve(${task}, ${n})` : `${task}.variance`;
     return `from attnlab import rfa; print(${value})`;
   }
 

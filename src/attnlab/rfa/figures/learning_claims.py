@@ -48,7 +48,7 @@ def theory_gap(prefixes: tuple[str, ...], sizes_up_to: int = 2048) -> Callable[[
                 here = records.where(target=name, model=model)
                 curve, row = here.curve("n", "error"), here.rows[0]
                 task = Task(d=row["d"], n_keys=row["n_keys"], **TARGETS[name])
-                predicted = learning_curve(task, curve.x, model).error
+                predicted = learning_curve(task, curve.x, model).value
                 deviation = (curve.mean - predicted) / (0.1 * predicted + 0.1)
                 gaps.extend(deviation[curve.x <= sizes_up_to])
         return float(np.sqrt(np.mean(np.square(gaps))))

@@ -63,7 +63,7 @@ def _theory(axes: Axes, records: Records, name: str, model: str, color: str) -> 
     row = records.rows[0]
     sizes = np.geomspace(min(records.values("n")), max(records.values("n")), 25)
     task = Task(d=row["d"], n_keys=row["n_keys"], **TARGETS[name])
-    line(axes, sizes, learning_curve(task, sizes, model).error, color=color, label=f"{MODEL_NAMES[model]}, theory")
+    line(axes, sizes, learning_curve(task, sizes, model).value, color=color, label=f"{MODEL_NAMES[model]}, theory")
 
 
 def narrow_ticks(axes: Axes) -> None:

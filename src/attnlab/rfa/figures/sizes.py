@@ -49,7 +49,7 @@ def _predicted(records: Records, knob: str, target: str, model: str) -> np.ndarr
     errors = []
     for value in records.values(knob):
         setting = {"d": row["d"], "n_keys": row["n_keys"], knob: int(value)}
-        errors.append(learning_curve(Task(**setting, **TARGETS[target]), row["n"], model).error[0])
+        errors.append(learning_curve(Task(**setting, **TARGETS[target]), row["n"], model).value)
     return np.array(errors)
 
 

@@ -36,7 +36,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 
 def _predicted(records: Records, name: str, sizes: np.ndarray) -> np.ndarray:
     row, (a, b) = records.rows[0], map(int, name.split(","))
-    return learning_curve(Task("harmonic", d=row["d"], n_keys=row["n_keys"], harmonic=(a, b)), sizes).error
+    return np.asarray(learning_curve(Task("harmonic", d=row["d"], n_keys=row["n_keys"], harmonic=(a, b)), sizes))
 
 
 def draw(records: Records) -> Canvas:

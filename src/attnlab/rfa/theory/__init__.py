@@ -2,7 +2,7 @@
 
 from attnlab.rfa.theory.bounds import excess_risk_bound as excess_risk_bound
 from attnlab.rfa.theory.bounds import heads_bound as heads_bound
-from attnlab.rfa.theory.bounds import heads_needed as heads_needed
+from attnlab.rfa.theory.bounds import heads_for_bound as heads_for_bound
 from attnlab.rfa.theory.bounds import rademacher_ball as rademacher_ball
 from attnlab.rfa.theory.bounds import rademacher_heads as rademacher_heads
 from attnlab.rfa.theory.bounds import sample_size as sample_size
@@ -16,8 +16,8 @@ from attnlab.rfa.theory.complexity import complexity_exact as complexity_exact
 from attnlab.rfa.theory.complexity import complexity_sampled as complexity_sampled
 from attnlab.rfa.theory.complexity import paper_coefficient as paper_coefficient
 from attnlab.rfa.theory.complexity import witness_degree as witness_degree
-from attnlab.rfa.theory.learning_curve import LearningCurve as LearningCurve
-from attnlab.rfa.theory.learning_curve import effective_ridge as effective_ridge
+from attnlab.rfa.theory.heads import heads_needed as heads_needed
+from attnlab.rfa.theory.heads import interpolation_peak as interpolation_peak
 from attnlab.rfa.theory.learning_curve import learning_curve as learning_curve
 from attnlab.rfa.theory.spectrum import Spectrum as Spectrum
 from attnlab.rfa.theory.spectrum import attention_trace as attention_trace

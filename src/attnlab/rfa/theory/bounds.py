@@ -50,7 +50,7 @@ def heads_bound(task: Task, n_heads: int, *, form: str = "explicit", delta: floa
     return root**2 / M
 
 
-def heads_needed(task: Task, eps: float, *, form: str = "explicit", delta: float = 0.1) -> int:
+def heads_for_bound(task: Task, eps: float, *, form: str = "explicit", delta: float = 0.1) -> int:
     r"""Heads that make :func:`heads_bound` at most eps (squared error).
 
     Source: as :func:`heads_bound`.  Status: bound.

@@ -20,7 +20,7 @@ from attnlab.common.validation import integer, one_of, real
 from attnlab.rfa.series import relu_coefficients
 from attnlab.rfa.task import Task
 from attnlab.rfa.theory.brfa import dimension_free_cost
-from attnlab.rfa.theory.spectrum import mode_eigenvalue
+from attnlab.rfa.theory.spectrum import mode_parts
 
 TERMS = 400
 MODELS = ("rfa", "brfa", "rfmlp")
@@ -127,22 +127,19 @@ def complexity_exact(task: Task, model: str = "rfa") -> float:
     11.9
     """
     one_of("model", model, ("rfa", "rfmlp"))
-    energy, eigenvalue = modes(task, model)
-    return float(np.sum(energy / eigenvalue))
+    energy, parts = modes(task, model)
+    return float(np.sum(energy / parts.sum(axis=0)))
 
 
 def modes(task: Task, model: str) -> tuple[np.ndarray, np.ndarray]:
-    """Energies of f* (not F) and eigenvalues of the full model, one per pair of degrees."""
+    """Energies of f* (not F) and eigenvalues of the full model by class of features, one per pair of degrees."""
     present = _present(task)
     energy = np.array([e / (task.n_keys if b else 1) for (_, b), e in present.items()])
-    eigenvalue = np.array([mode_eigenvalue(a, b, task.d, task.n_keys, model) for a, b in present])
-    return energy, eigenvalue
+    return energy, np.stack([mode_parts(a, b, task.d, task.n_keys, model) for a, b in present], axis=1)
 
 
 def _present(task: Task) -> dict[tuple[int, int], float]:
-    """Energies above the rounding error of the quadrature."""
-    largest = max(task.energies.values())
-    return {ab: e for ab, e in task.energies.items() if e > 1e-20 * largest}
+    return {ab: e for ab, e in task.energies.items() if e > 0}
 
 
 def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> float:
@@ -165,10 +162,10 @@ def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> fl
             )
         power = powers[str(task.target)]
         return dimension_free_cost(lambda t: t**power, task.d, eps).value
-    energy, eigenvalue = modes(task, model)
+    energy, parts = modes(task, model)
     # From the average over keys back to the pair function: the key's part of both is larger by N.
     scale = np.array([task.n_keys if b else 1.0 for _, b in _present(task)])
-    energy, eigenvalue = energy * scale, eigenvalue * scale
+    energy, eigenvalue = energy * scale, parts.sum(axis=0) * scale
 
     def excess(log_kappa: float) -> float:
         shrunk = np.exp(log_kappa) / (eigenvalue + np.exp(log_kappa))

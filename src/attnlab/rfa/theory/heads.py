@@ -1,0 +1,97 @@
+"""How many heads are enough, and where too few of them interpolate: read off the learning curve of finitely many."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from attnlab.common.arrays import ArrayLike
+from attnlab.common.prediction import Prediction
+from attnlab.common.validation import integer, one_of, positive
+from attnlab.rfa.task import Task
+from attnlab.rfa.theory.learning_curve import learning_curve
+from attnlab.rfa.theory.spectrum import MODELS
+
+GRID = 160
+MOST = 1e12
+
+
+def heads_needed(task: Task, n: ArrayLike, excess: float = 0.1, model: str = "rfa", ridge: float = 1e-6) -> Prediction:
+    r"""Heads (units of ``rfmlp``) from which on the error is within a share ``excess`` of the limit.
+
+    The least M with :math:`|\mathcal E(n, M')/\mathcal E(n, \infty) - 1| \le` excess for all :math:`M' \ge M`.
+
+    Source: :func:`learning_curve`.  Status: asymptotic. Infinite, and not converged, where 1e12 heads are not enough.
+
+    >>> task = Task(target="key_power", p=2)
+    >>> few, many = heads_needed(task, [256, 1024])
+    >>> 100 < few < many < 1000
+    True
+    """
+    excess = positive("excess", excess)
+    sizes = np.asarray(n, dtype=float)
+    found = [_needed(task, float(size), excess, model, ridge) for size in sizes.ravel()]
+    value, error, converged = (np.array(column).reshape(sizes.shape) for column in zip(*found, strict=True))
+    if sizes.ndim == 0:
+        return Prediction(value.item(), error.item(), "asymptotic", converged.item())
+    return Prediction(value, error, "asymptotic", converged)
+
+
+def _needed(task: Task, n: float, excess: float, model: str, ridge: float) -> tuple[float, float, bool]:
+    limit = learning_curve(task, n, model, ridge)
+
+    def beyond(units: Any) -> Any:
+        """How far the error is outside the band, in log; positive outside."""
+        ratio = _curve(task, n, model, ridge, units) / limit.value
+        return np.abs(ratio - 1) - excess
+
+    grid = np.geomspace(1, MOST, GRID)
+    outside = np.flatnonzero(beyond(grid) > 0)
+    if not len(outside):
+        return 1.0, 0.0, bool(limit.converged)
+    if outside[-1] == GRID - 1:
+        return math.inf, 0.0, False
+    left, right = np.log(grid[outside[-1]]), np.log(grid[outside[-1] + 1])
+    # Between two points of the grid the error is taken to leave the band once.
+    root = optimize.brentq(lambda log: float(beyond(np.exp([log]))[0]), left, right, xtol=1e-6)
+    return float(math.ceil(np.exp(root) * (1 - 1e-9))), 1.0, bool(limit.converged)
+
+
+def interpolation_peak(task: Task, n_units: int, model: str = "rfa", ridge: float = 1e-6) -> Prediction:
+    """The largest error over n for a fixed number of heads (units of ``rfmlp``); ``detail["n"]`` says where it is.
+
+    The peak is where the sample fills the degrees of freedom of the features: n about M (d + 1) for attention, n about
+    the width for the MLP, lower and broader the larger the ridge. ``detail["interior"]`` is False where the error only
+    falls with n: then the value is the error of one example.
+
+    Source: :func:`learning_curve`.  Status: asymptotic.
+
+    >>> peak = interpolation_peak(Task(target="corr_power", q=1), 30)
+    >>> 400 < peak.detail["n"] < 600, bool(peak > 1.5)
+    (True, True)
+    """
+    one_of("model", model, MODELS)
+    units = integer("n_heads" if model == "rfa" else "width", n_units, low=1)
+    features = units * (task.d + 1) if model == "rfa" else units
+    grid = np.geomspace(1, max(30.0 * features, 10.0), GRID)
+    top = int(np.argmax(_curve(task, grid, model, ridge, float(units))))
+    found = optimize.minimize_scalar(
+        lambda log: -float(_curve(task, np.exp([log]), model, ridge, float(units))[0]),
+        bounds=(np.log(grid[max(top - 1, 0)]), np.log(grid[min(top + 1, GRID - 1)])),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    height = learning_curve(task, float(np.exp(found.x)), model, ridge, **_size(model, units))
+    detail = {**height.detail, "n": float(np.exp(found.x)), "interior": 0 < top < GRID - 1}
+    return Prediction(height.value, height.error, "asymptotic", height.converged and bool(found.success), detail)
+
+
+def _size(model: str, units: Any) -> dict[str, Any]:
+    return {"n_heads" if model == "rfa" else "width": units}
+
+
+def _curve(task: Task, n: Any, model: str, ridge: float, units: Any) -> np.ndarray:
+    return np.asarray(learning_curve(task, n, model, ridge, **_size(model, units)).value)
