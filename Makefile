@@ -23,7 +23,7 @@ $(READY): pyproject.toml plugins/attnlab-icl/pyproject.toml
 setup: $(READY) ## create the virtual environment
 
 reproduce: $(READY) ## run every figure at quick scale and write results/report/index.html
-	$(BIN)/attnlab reproduce --scale quick --workers $(WORKERS) --store results/quick.sqlite --out results/report
+	$(BIN)/attnlab reproduce --workers $(WORKERS)
 
 test: $(READY) ## the fast test suite
 	$(BIN)/python -m pytest -n $(WORKERS)

@@ -160,7 +160,7 @@ def report(
     out: OutFolder = Path("results/report"),
     ledger_file: Annotated[Path | None, typer.Option("--ledger", help="Write the claims alone, as JSON.")] = None,
 ) -> None:
-    """Write the report of what is stored, computing nothing. Example: `attnlab report --store results/quick.sqlite`."""
+    """Write the report of what is stored, computing nothing. Example: `attnlab report slr`."""
     from attnlab.lab import ledger, registry
     from attnlab.lab.page import report as write
     from attnlab.lab.runner import collect

@@ -15,12 +15,12 @@ def explore(
     store: Annotated[Path | None, typer.Option(help="Results whose points are drawn over the theory.")] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
 ) -> None:
-    """Write one self-contained page to play with. Example: `attnlab explore --store results/quick.sqlite --open`."""
+    """Write one self-contained page to play with. Example: `attnlab explore --store results/attnlab.sqlite --open`."""
     from attnlab.explore.page import explorer
 
     page, points = explorer(out, store)
     if not points:
-        where = "no store was given (--store results/quick.sqlite)" if store is None else f"{store} has none"
+        where = "no store was given (--store results/attnlab.sqlite)" if store is None else f"{store} has none"
         console.print(f"theory only: {where}; 'attnlab reproduce' computes simulations to draw over it", soft_wrap=True)
     else:
         console.print(f"{points} stored points from {store}", soft_wrap=True, highlight=False)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from attnlab.common.claim import Verdict
     from attnlab.common.figure import Figure
     from attnlab.lab.engine import Engine
+    from attnlab.lab.live import LivePage
+    from attnlab.lab.outcome import Outcome
     from attnlab.lab.runner import Result, Shard
     from attnlab.lab.store import Store
 
@@ -41,9 +43,9 @@ class Job:
 
 
 def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
-    """Compute what is missing, then read, decide, draw and show."""
-    from attnlab.lab.page import report as write
-    from attnlab.lab.runner import collect
+    """Compute what is missing, then read, decide, draw and show; the page is renewed after each finished figure."""
+    from attnlab.lab import registry
+    from attnlab.lab.live import LivePage
     from attnlab.lab.store import Store
 
     runnable = [figure for figure in figures if (extra := figure.missing_extra()) is None or _skip(figure, extra)]
@@ -53,19 +55,21 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
             console.print(f"{figure.name}: {len(figure.cells(scale))} cells, {expected} on two cores")
         raise typer.Exit
     with Store(job.store, writable=True) as store:
-        compute(runnable, scale, job, store)
+        beside = registry.figures().values() if job.recorded else []
+        page = LivePage(runnable, beside, scale, store, job.out, job.keep_old)
+        compute(runnable, scale, job, store, page)
         if job.shard:
             console.print(f"this part is in {job.store}; bring the parts together with 'attnlab store merge'")
             return []
-        results = [collect(figure, scale, store, keep_old=job.keep_old) for figure in runnable]
-    page = write(results, job.out)
+        written = page.write()
+        results = [page.results[figure.name] for figure in runnable]
     show(results, recorded=job.recorded)
-    console.print(f"report: {page}", soft_wrap=True)
+    console.print(f"report: {written}", soft_wrap=True)
     return results
 
 
-def compute(figures: list[Figure], scale: str, job: Job, store: Store) -> None:
-    """Compute and commit the cells that are missing."""
+def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: LivePage | None = None) -> None:
+    """Compute and commit the cells that are missing; the page is renewed after each finished figure."""
     from attnlab.lab.progress import reporting
     from attnlab.lab.runner import compute_cells, missing_cells
 
@@ -73,9 +77,18 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store) -> None:
     cells = missing_cells(figures, scale, store, shard=job.shard, **options)
     if cells and not job.quiet:
         _announce(figures, scale, Counter(cell.figure for cell in cells))
+    page = None if job.shard else page
+    if page is not None:
+        page.start(cells)
     with reporting(console, len(cells), job.quiet) as progress:
+
+        def finished(outcome: Outcome) -> None:
+            progress(outcome)
+            if page is not None:
+                page(outcome)
+
         try:
-            compute_cells(cells, store, job.engine, report=progress, fail_fast=job.fail_fast)
+            compute_cells(cells, store, job.engine, report=finished, fail_fast=job.fail_fast)
         except KeyboardInterrupt:
             console.print(f"stopped; what is finished is in {job.store}, the same command goes on from there")
             raise typer.Exit(130) from None
@@ -121,6 +134,8 @@ def show(results: list[Result], *, recorded: bool) -> None:
         told = f"; {len(changed) or 'none'} differ from the record" if recorded else ""
         console.print(f"{ledger.tally(v.status for v in verdicts)}{told}", highlight=False)
     for result in results:
+        if result.figure.unjudged:
+            console.print(f"{result.figure.name}: no claim is judged; {result.figure.unjudged}", highlight=False)
         if result.old:
             console.print(
                 f"{result.figure.name}: {result.old} of {len(result.cells)} cells are from other code", highlight=False

@@ -10,14 +10,14 @@ import typer
 from attnlab.cli.jobs import console
 
 store_app = typer.Typer(
-    no_args_is_help=True, help="Look after stores of results. Example: `attnlab store info results/quick.sqlite`."
+    no_args_is_help=True, help="Look after stores of results. Example: `attnlab store info results/attnlab.sqlite`."
 )
 StoreFile = Annotated[Path, typer.Argument(help="A store.")]
 
 
 @store_app.command()
 def info(path: StoreFile) -> None:
-    """Count cells by figure, status, version and code. Example: `attnlab store info results/quick.sqlite`."""
+    """Count cells by figure, status, version and code. Example: `attnlab store info results/attnlab.sqlite`."""
     import json
     from collections import Counter
 
@@ -34,7 +34,7 @@ def info(path: StoreFile) -> None:
 
 @store_app.command()
 def verify(path: StoreFile) -> None:
-    """Check every stored result against its hash. Example: `attnlab store verify results/quick.sqlite`."""
+    """Check every stored result against its hash. Example: `attnlab store verify results/attnlab.sqlite`."""
     from attnlab.lab import maintenance
     from attnlab.lab.store import Store
 
@@ -54,7 +54,7 @@ def export(
     parquet: Annotated[Path | None, typer.Option("--parquet", help="Write Parquet here.")] = None,
     figure: Annotated[str, typer.Option(help="Only this figure.")] = "",
 ) -> None:
-    """Write finished cells as a table. Example: `attnlab store export results/quick.sqlite --csv cells.csv`."""
+    """Write finished cells as a table. Example: `attnlab store export results/attnlab.sqlite --csv cells.csv`."""
     from attnlab.common.records import Records
     from attnlab.lab import maintenance
     from attnlab.lab.errors import UsageError

@@ -1,4 +1,7 @@
-"""One hand for all pictures: theory is a line, simulation is points with error bars, colours are colour-blind safe."""
+"""One hand for all pictures: theory is a line, simulation is points with error bars, colours are colour-blind safe.
+
+The group id of an artist says what it shows (:data:`SOURCES`); the table behind a picture carries it as ``source``.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 # The palette of M. Okabe and K. Ito, distinguishable with any colour vision.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+SOURCES = ("theory", "simulation", "published", "guide")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
@@ -37,20 +41,20 @@ def panels(
 
 def points(axes: Axes, curve: Curve, **options: Any) -> None:
     """Simulation: means as markers, one standard error as bars."""
-    options = {"fmt": "o", "capsize": 2, "elinewidth": 1, **options}
+    options = {"fmt": "o", "capsize": 2, "elinewidth": 1, "gid": "simulation", **options}
     axes.errorbar(curve.x, curve.mean, yerr=np.nan_to_num(curve.sem), **options)
 
 
 def line(axes: Axes, x: ArrayLike, y: ArrayLike, **options: Any) -> None:
     """Theory: a line without markers."""
-    axes.plot(x, y, **{"linestyle": "-", "marker": "", **options})
+    axes.plot(x, y, **{"linestyle": "-", "marker": "", "gid": "theory", **options})
 
 
 def band(axes: Axes, x: ArrayLike, samples: np.ndarray, **options: Any) -> None:
     """Mean over runs (axis 0) with the central 95 % of the runs shaded."""
     low, high = np.percentile(samples, [2.5, 97.5], axis=0)
-    (drawn,) = axes.plot(x, samples.mean(axis=0), **options)
-    axes.fill_between(np.asarray(x), low, high, color=drawn.get_color(), alpha=0.2, linewidth=0)
+    (drawn,) = axes.plot(x, samples.mean(axis=0), **{"gid": "simulation", **options})
+    axes.fill_between(np.asarray(x), low, high, color=drawn.get_color(), alpha=0.2, linewidth=0, gid=drawn.get_gid())
 
 
 def plain_log(axes: Axes) -> None:

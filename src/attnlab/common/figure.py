@@ -112,6 +112,7 @@ class Figure:
     shape : parameters that fix array shapes; cells are run in this order so that compiled code is reused.
     minutes : expected time on two cores, for each scale.
     requires : modules of an optional extra without which the figure is skipped, and the extra's name.
+    unjudged : why there are no claims, where settings were changed.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Figure:
     minutes: Mapping[str, float] = field(default_factory=dict)
     requires: Mapping[str, str] = field(default_factory=dict)
     version: int = 1
+    unjudged: str = ""
 
     def knobs(self, scale: str) -> dict[str, Any]:
         """The parameters that can be changed at a scale, with their values."""
@@ -138,11 +140,20 @@ class Figure:
         return merged | {"seeds": max(grid.seeds for grid in self.scales[scale])}
 
     def changed(self, scale: str, knobs: Mapping[str, Any]) -> Figure:
-        """The same figure with knobs set; unknown names are refused with the nearest known one."""
+        """The same figure with knobs set; unknown names are refused with the nearest known one.
+
+        Thresholds are registered for the figure's own settings: with others it has no claims. More or fewer ``seeds``
+        change the precision only.
+        """
         known = self.knobs(scale)
         for name in knobs:
             one_of(f"knob of {self.name}", name, known)
-        return replace(self, scales={**self.scales, scale: [g.changed(knobs) for g in self.scales[scale]]})
+        other = [name for name, value in knobs.items() if name != "seeds" and value != known[name]]
+        here = replace(self, scales={**self.scales, scale: [g.changed(knobs) for g in self.scales[scale]]})
+        if not other:
+            return here
+        why = f"{' and '.join(other)} changed; the thresholds of the claims are registered for other settings"
+        return replace(here, claims=(), unjudged=why if self.claims else "")
 
     def cells(self, scale: str, stream: int = 1) -> list[Cell]:
         """The cells of a scale, without repetition, ordered by array shape; another stream has fresh numbers."""

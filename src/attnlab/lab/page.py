@@ -1,82 +1,112 @@
-"""The report: one self-contained page with the verdicts first, then each picture with what made it."""
+"""The report: one self-contained page. What holds comes first, then each picture with its claims and what made it."""
 
 from __future__ import annotations
 
 import base64
 import datetime
-import hashlib
-import inspect
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from attnlab.common.claim import Verdict
-from attnlab.common.drawing import style
-from attnlab.lab import ledger
+from attnlab import __version__
+from attnlab.common.claim import STATUSES, Verdict
+from attnlab.lab import ledger, pictures, registry
 from attnlab.lab.errors import StoreUnwritable
-from attnlab.lab.maintenance import export_csv, table
 from attnlab.lab.runner import Result
-from attnlab.lab.sweep import to_toml
 
-PICTURES = ("png", "pdf", "svg")
+# Seconds after which a page that is not complete asks for its newer version.
+RENEW = 10
+# Width over height from which a picture takes the whole line and its claims stand below.
+WIDE = 2.0
 
 
 @dataclass(frozen=True)
-class Page:
+class Entry:
     """One figure on the page."""
 
     result: Result
     picture: str
+    wide: bool
     knobs: dict[str, Any]
     seconds: str
     versions: list[dict[str, str]]
     devices: list[str]
 
+    @property
+    def name(self) -> str:
+        """The figure's name."""
+        return self.result.figure.name
 
-def report(results: Sequence[Result], folder: str | os.PathLike[str]) -> Path:
-    """Draw what has changed, write the numbers and the page; return the page's path."""
+    @property
+    def statuses(self) -> str:
+        """The states of its claims, for the filter of the page."""
+        return " ".join(sorted({verdict.status.replace(" ", "-") for verdict in self.result.verdicts}))
+
+    @property
+    def unconverged(self) -> int:
+        """Cells whose learner or theory did not converge."""
+        return sum(row.get("converged", True) is False for row in self.result.records)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One system on the page: its question, its figures, and what its claims came to."""
+
+    name: str
+    question: str
+    entries: list[Entry]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """All its verdicts."""
+        return [verdict for entry in self.entries for verdict in entry.result.verdicts]
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many claims are in each state."""
+        return Counter(verdict.status for verdict in self.verdicts)
+
+    @property
+    def failing(self) -> list[Verdict]:
+        """The claims that do not hold."""
+        return [verdict for verdict in self.verdicts if verdict.status == "fails"]
+
+
+def report(results: Sequence[Result], folder: str | os.PathLike[str], *, waiting: Sequence[str] = ()) -> Path:
+    """Draw what has changed, write the numbers and the page; return the page's path.
+
+    Parameters
+    ----------
+    results : the figures to show.
+    folder : where the page and the files of the figures are written.
+    waiting : names of figures that are still being computed; the page then renews itself.
+    """
     out = Path(folder)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        pages = [_page(result, out) for result in results]
-        verdicts = [verdict for result in results for verdict in result.verdicts]
+        entries = [_entry(result, out) for result in results]
         (out / "claims.json").write_text(json.dumps(ledger.entries(results), indent=1, ensure_ascii=False) + "\n")
         page = out / "index.html"
-        page.write_text(_render(pages, verdicts))
+        # Renamed into place: a reader never sees half a page.
+        draft = out / ".index.html.part"
+        draft.write_text(_render(entries, waiting), encoding="utf-8")
+        draft.replace(page)
     except OSError as error:
         raise StoreUnwritable(f"cannot write the report to {out}: {error.strerror}") from error
     return page
 
 
-def _page(result: Result, out: Path) -> Page:
-    name, figure = result.figure.name, result.figure
-    fingerprint = _fingerprint(result)
-    marker = out / f"{name}.drawn"
-    stale = not marker.exists() or marker.read_text() != fingerprint
-    if len(result.records) and stale:
-        marker.unlink(missing_ok=True)
-        with style():
-            canvas = result.draw()
-            for kind in PICTURES:
-                canvas.savefig(out / f"{name}.{kind}")
-        export_csv(table(result.records), out / f"{name}.csv")
-        (out / f"{name}.toml").write_text(to_toml(figure, result.scale))
-        marker.write_text(fingerprint)
-    png = out / f"{name}.png"
-    picture = base64.b64encode(png.read_bytes()).decode() if len(result.records) else ""
+def _entry(result: Result, out: Path) -> Entry:
+    content = pictures.publish(result, out) if len(result.records) else b""
+    picture, wide = base64.b64encode(content).decode(), bool(content) and pictures.aspect(content) > WIDE
     devices = sorted({row.device for row in result.cells if row.device})
-    return Page(result, picture, figure.knobs(result.scale), _duration(result.seconds), result.versions, devices)
-
-
-def _fingerprint(result: Result) -> str:
-    """Changes when the results or the code that draws them change."""
-    source = inspect.getsourcefile(inspect.unwrap(result.figure.draw))
-    parts = [Path(source).read_text() if source else "", result.scale, *(row.payload_hash for row in result.cells)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    knobs = result.figure.knobs(result.scale)
+    return Entry(result, picture, wide, knobs, _duration(result.seconds), result.versions, devices)
 
 
 def _duration(seconds: float) -> str:
@@ -85,22 +115,41 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _render(pages: Sequence[Page], verdicts: Sequence[Verdict]) -> str:
+def _chapters(entries: Sequence[Entry]) -> list[Chapter]:
+    """The figures by system, in the order they come."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.name.split(".")[0], []).append(entry)
+    known = registry.systems()
+    return [
+        Chapter(name, registry.summary(registry.system(name)) if name in known else "", group)
+        for name, group in found.items()
+    ]
+
+
+def _render(entries: Sequence[Entry], waiting: Sequence[str]) -> str:
     import jinja2
 
-    template = (resources.files("attnlab.lab") / "page.html.j2").read_text()
+    files = resources.files("attnlab.lab")
+    texts = {name: (files / f"page.{name}").read_text(encoding="utf-8") for name in ("html.j2", "css", "js")}
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(template).render(
-        pages=pages,
-        groups=ledger.by_paper((v.claim, v) for v in verdicts),
-        value=ledger.value,
-        number=ledger.number,
-        decided_by=ledger.decided_by,
-        tally=ledger.tally(v.status for v in verdicts),
-        doubtful={s: [v.claim.id for v in verdicts if v.status == s] for s in ("fails", "undecided")},
-        surprises=[v for v in verdicts if not v.as_registered],
-        failed=sum(len(page.result.failed) for page in pages),
-        missing=sum(page.result.missing for page in pages),
+    verdicts = [verdict for entry in entries for verdict in entry.result.verdicts]
+    return environment.from_string(texts["html.j2"]).render(
+        style=texts["css"],
+        script=texts["js"],
+        chapters=_chapters(entries),
+        judged=bool(verdicts),
+        counts=Counter(verdict.status for verdict in verdicts),
+        statuses=STATUSES,
+        changed=[verdict for verdict in verdicts if not verdict.as_registered],
+        doubtful=[verdict for verdict in verdicts if verdict.status in ("fails", "undecided")],
+        ledger=ledger,
+        kinds=pictures.KINDS,
+        waiting=waiting,
+        renew=RENEW,
+        failed=sum(len(entry.result.failed) for entry in entries),
+        missing=sum(entry.result.missing for entry in entries),
         written=datetime.datetime.now().strftime("%Y-%m-%d %H:%M"),
-        scale=", ".join(sorted({page.result.scale for page in pages})),
+        scale=", ".join(sorted({entry.result.scale for entry in entries})),
+        version=__version__,
     )

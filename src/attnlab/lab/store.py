@@ -184,6 +184,11 @@ class Store:
         with _as_store_errors(self.path):
             return dict(self._db.execute("SELECT status, COUNT(*) FROM cells GROUP BY status ORDER BY status"))
 
+    def figures(self) -> set[str]:
+        """The names of the figures that have a row."""
+        with _as_store_errors(self.path):
+            return {name for (name,) in self._db.execute("SELECT DISTINCT figure FROM cells")}
+
     def rows(self, figure: str | None = None) -> Iterator[StoredCell]:
         """All rows, unchecked, ordered by figure and id."""
         query = f"SELECT {COLUMNS} FROM cells" + (" WHERE figure = ?" if figure else "") + " ORDER BY figure, id"
