@@ -87,9 +87,11 @@ def learners() -> dict[str, type]:
 
 
 def references() -> list[Reference]:
-    """What theory says of the test errors, over all systems."""
+    """The test errors that theory predicts, over all systems, the arena's adapters and your own."""
+    from attnlab.lab.contests import adapters
+
     rooms = [importlib.import_module(f"{system(name).__name__}.references") for name in systems()]
-    return [reference for room in rooms for reference in room.REFERENCES]
+    return [reference for room in (*rooms, adapters) for reference in room.REFERENCES]
 
 
 def theory() -> dict[str, Callable[..., Any]]:
