@@ -46,7 +46,7 @@ def points(axes: Axes, curve: Curve, **options: Any) -> None:
     if curve.unconverged is not None and (missed := curve.unconverged > 0).any():
         full = drawn.lines[0]
         shape: dict[str, Any] = {"marker": full.get_marker(), "ms": full.get_markersize(), "color": full.get_color()}
-        above = {"mfc": "white", "zorder": full.get_zorder() + 1, "gid": "unconverged"}
+        above: dict[str, Any] = {"mfc": "white", "zorder": full.get_zorder() + 1, "gid": "unconverged"}
         axes.plot(curve.x[missed], curve.mean[missed], linestyle="", **shape, **above)
 
 
