@@ -20,6 +20,7 @@ from typing import Any
 from attnlab.common.figure import Figure
 from attnlab.common.reference import Reference
 from attnlab.common.validation import one_of
+from attnlab.common.view import View
 
 GROUP = "attnlab.systems"
 
@@ -84,6 +85,13 @@ def tasks() -> dict[str, type]:
 def learners() -> dict[str, type]:
     """Public scikit-learn estimators, and your own."""
     return _public(_is_learner)
+
+
+def views() -> dict[str, View]:
+    """The systems that the explorer shows: ``VIEW`` of each package's module ``explorer``, where it has one."""
+    packages = {name: system(name).__name__ for name in systems()}
+    rooms = {name: f"{package}.explorer" for name, package in packages.items()}
+    return {name: importlib.import_module(room).VIEW for name, room in rooms.items() if importlib.util.find_spec(room)}
 
 
 def references() -> list[Reference]:
