@@ -10,7 +10,8 @@ RATIOS = ("alpha", "kappa", "tau", "rho", "ridge", "d")
 def points(cells: Cells) -> dict[str, list[Point]]:
     """Errors of pretrained layers on new and on pretraining tasks."""
     rows = [row for row in cells.of("icl.double_descent", "icl.context_length") if row["kappa"] is not None]
-    new, old = (means(rows, RATIOS, lambda row, name=name: float(row[name])) for name in ("icl", "idg"))
+    new = means(rows, RATIOS, lambda row: float(row["icl"]))
+    old = means(rows, RATIOS, lambda row: float(row["idg"]))
     layers = [
         {
             **{name: a[name] for name in RATIOS},
