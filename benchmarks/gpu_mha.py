@@ -10,10 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnlab import mha
-from attnlab.mha import device, theory, varpro
+from attnlab.mha import theory
+from attnlab.mha.engine import device
+from attnlab.mha.engine import variable_projection as varpro
+from attnlab.mha.engine.normal_equations import normal_equations
+from attnlab.mha.engine.race import long_rows
 from attnlab.mha.layer import rows_of
-from attnlab.mha.normal_equations import normal_equations
-from attnlab.mha.race import long_rows
 from benchmarks.harness import Row, alternate, middle, say
 
 # Layers of growing size; each is given what is left of the time, and at most a minute.
@@ -35,7 +37,7 @@ def run(seconds: float = 90.0, *, tiny: bool = False) -> list[Row]:
                 break
             row, found = recover(m, d, k, left)
             rows.append(say(row))
-            recovered += [(theory.unknowns(m, d), m, d, row.value)] if found else []
+            recovered += [(theory.unknowns(m, d).value, m, d, row.value)] if found else []
     if recovered:
         size, m, d, took = max(recovered)
         text = f"largest layer recovered in under a minute: m = {m}, d = {d}, in {took:.0f} s with compilation"
@@ -67,8 +69,8 @@ def step_rates(m: int, d: int, rows: int, size: int) -> list[Row]:
     step, product = alternate(
         [lambda: device.normal_equations(placed, theta, w, factor), lambda: multiply(a, a)], repeats=5
     )
-    flops = theory.step_flops(m, d, placed.weight.size)
-    done = flops["assembly"] + flops["rows"] + flops["projection"]
+    flops = theory.step_flops(placed.weight.size, n_heads=m, d=d, k=4).detail
+    done = flops["assembly"] + flops["row_work"] + flops["projection"]
     rate = 2 * size**3 / product.median
     detail = f"m = {m}, d = {d}, {rows} rows, {step.median:.3g} s a step, dgemm {rate / 1e12:.3g} TFLOP/s"
     made = []
@@ -85,7 +87,7 @@ def step_rates(m: int, d: int, rows: int, size: int) -> list[Row]:
 def recover(m: int, d: int, k: int, seconds: float) -> tuple[Row, bool]:
     """Seconds to recover a generic layer from at most four random starts, compilation included."""
     task = mha.Task(d=d, k=k, n_heads=m, rho=4.0)
-    n = max(1000, 3 * theory.examples_needed(m, d, k), long_rows(m, d, k) // k + 1)
+    n = max(1000, 3 * theory.examples_needed(m, d, k).value, long_rows(m, d, k) // k + 1)
     data = rows_of(*task.sample(n))
     rng = np.random.default_rng(0)
     begun = time.monotonic()
@@ -96,7 +98,7 @@ def recover(m: int, d: int, k: int, seconds: float) -> tuple[Row, bool]:
         error = min(error, mha.align(fit.theta, fit.w, task.Theta, task.W).theta_error)
         if error < 1e-3 or time.monotonic() > begun + seconds:
             break
-    detail = f"m = {m}, d = {d}, k = {k}, n = {n}, {theory.unknowns(m, d)} unknowns, head error {error:.1e}"
+    detail = f"m = {m}, d = {d}, k = {k}, n = {n}, {theory.unknowns(m, d).value} unknowns, head error {error:.1e}"
     took = time.monotonic() - begun
     return Row(f"mha.gpu.recover.{m}.{d}.{k}", took, "s", "head error < 1e-3", detail), error < 1e-3
 

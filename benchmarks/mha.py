@@ -13,10 +13,11 @@ import numpy as np
 
 from attnlab import mha
 from attnlab.common.threads import single_threaded_blas
-from attnlab.mha import theory, varpro
+from attnlab.mha import theory
+from attnlab.mha.engine import variable_projection as varpro
+from attnlab.mha.engine.levenberg_marquardt import levenberg_marquardt
+from attnlab.mha.engine.normal_equations import normal_equations
 from attnlab.mha.layer import Rows, rows_of
-from attnlab.mha.levenberg_marquardt import levenberg_marquardt
-from attnlab.mha.normal_equations import normal_equations
 from benchmarks.baselines.mha import STEPS, explicit_normal_equations, restart
 from benchmarks.harness import Row, exponent, gemm_rate, measure, middle, peak_memory, say, speed_up
 
@@ -44,8 +45,8 @@ def step_rows() -> Iterator[Row]:
     rate = gemm_rate(np.float64)
     with single_threaded_blas():  # as in a fit of this size: the threads are those around the chunks
         step = measure(lambda: normal_equations(data, theta, fit), 9)
-    flops = theory.step_flops(m, d, rows, k)
-    done = flops["assembly"] + flops["rows"] + flops["projection"]
+    flops = theory.step_flops(rows, m, d, k).detail
+    done = flops["assembly"] + flops["row_work"] + flops["projection"]
     detail = f"m = {m}, d = {d}, {rows} rows, {step.median:.3g} s a step, dgemm {rate / 1e9:.0f} GFLOP/s"
     why = "half of the time goes into work on single rows, which two cores speed up less than products"
     for name, work, text, note in (
@@ -54,7 +55,7 @@ def step_rows() -> Iterator[Row]:
     ):
         value, spread = middle([work / seconds / rate for seconds in step.times])
         yield Row(f"mha.step.{name}", value, "of dgemm", ">= 0.4", f"{text}; {detail}", spread=spread, note=note)
-    whole = measure(lambda: levenberg_marquardt(data, theta, max_steps=1), 5)
+    whole = measure(lambda: levenberg_marquardt(data, theta, max_iter=1), 5)
     yield Row(
         "mha.step.seconds", whole.median, "s", "-", f"with regression and solution; {detail}", spread=whole.spread
     )
@@ -119,7 +120,7 @@ def size_rows() -> Iterator[Row]:
 def recover(m: int, d: int, k: int, limit: float) -> tuple[float, float]:
     """Seconds to fit a generic layer from random starts, and the error of its worst head."""
     task = mha.Task(d=d, k=k, n_heads=m)
-    X, y = task.sample(max(1000, 3 * theory.examples_needed(m, d, k)))
+    X, y = task.sample(max(1000, 3 * theory.examples_needed(m, d, k).value))
     begun = time.perf_counter()
     learner = mha.AttentionLearner(m, starts=("random",), max_seconds=limit, random_state=0).fit(X, y)
     seconds = time.perf_counter() - begun
@@ -137,8 +138,7 @@ def growth_rows() -> Iterator[Row]:
     for name, sizes in sweeps.items():
         along = [float(size[place[name]]) for size in sizes]
         seconds = [step_seconds(*size) for size in sizes]
-        flops = [theory.step_flops(*size) for size in sizes]
-        predicted = exponent(along, [sum(f.values()) - f["direct"] for f in flops])
+        predicted = exponent(along, [float(theory.step_flops(r, m, d, 4)) for m, d, r in sizes])
         detail = f"a whole step over {name} = {', '.join(f'{x:g}' for x in along)}: " + ", ".join(
             f"{s:.2g}" for s in seconds
         )
@@ -148,7 +148,7 @@ def growth_rows() -> Iterator[Row]:
 def step_seconds(m: int, d: int, rows: int) -> float:
     """Median seconds of one accepted step."""
     data, theta, _ = problem(m, d, 4, rows)
-    return measure(lambda: levenberg_marquardt(data, theta, max_steps=1), 3).median
+    return measure(lambda: levenberg_marquardt(data, theta, max_iter=1), 3).median
 
 
 def sculpting_rows() -> Iterator[Row]:
@@ -170,7 +170,7 @@ def largest(seconds: float, sizes: tuple[tuple[int, int, int], ...] = LADDER) ->
         if left < 1:
             return
         took, error = recover(m, d, k, left)
-        detail = f"m = {m}, d = {d}, k = {k}, {theory.unknowns(m, d)} unknowns, head error {error:.0e}"
+        detail = f"m = {m}, d = {d}, k = {k}, {theory.unknowns(m, d).value} unknowns, head error {error:.0e}"
         yield Row(f"mha.largest.{m}.{d}.{k}", took, "s", "head error < 1e-3", detail)
 
 

@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from attnlab.mha import GradientLearner
+from attnlab.mha.engine.variable_projection import Regression, key_covariances, key_responses
 from attnlab.mha.layer import Rows
-from attnlab.mha.varpro import Regression, key_covariances, key_responses
 
 FITTED = 1e-12  # relative training error at which a user would stop restarting
 STEPS = {"lbfgs": 2000, "adam": 5000}
@@ -40,7 +40,7 @@ def restart(method: str, n_heads: int, X: np.ndarray, y: np.ndarray, seconds: fl
             method=method,
             n_starts=1,
             max_iter=STEPS[method],
-            learning_rate=RATES[start % 2],
+            step=RATES[start % 2],
             random_state=start,
         ).fit(X, y)
         best = learner if best is None or learner.train_nmse_ < best.train_nmse_ else best

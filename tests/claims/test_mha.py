@@ -96,7 +96,7 @@ def test_large_parities_defeat_adam_at_its_budget(d, size):
     instance = mha.hard_instance("parity", d=d, size=size)
     task = instance.task
     learner = mha.GradientLearner(
-        2 * task.n_heads, method="adam", n_starts=1, max_iter=20_000, learning_rate=0.05, random_state=0
+        2 * task.n_heads, method="adam", n_starts=1, max_iter=20_000, step=0.05, random_state=0
     ).fit(*task.sample(20_000))
     assert task.nmse(learner.theta_, learner.w_) > 0.34
 

@@ -3,8 +3,7 @@
 import pytest
 
 from attnlab.common.records import proportion
-from attnlab.common.view import means, shares
-from attnlab.explore.simulations import count, simulations
+from attnlab.explore.simulations import count, means, shares, simulations
 from attnlab.lab.errors import UsageError
 
 

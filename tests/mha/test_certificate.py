@@ -13,27 +13,38 @@ def test_coverage_of_both_statements(seed):
     for _ in range(200):
         losses_mean = 0.2  # of Beta(1, 4)
         sample = rng.beta(1, 4, 100)
-        misses_loss += empirical_bernstein(sample, 1.0, 0.05) < losses_mean
+        misses_loss += empirical_bernstein(sample, 1.0, 0.025) < losses_mean
         # uniform errors: a fresh one exceeds the largest of 100 with probability 1 - largest
         errors = rng.uniform(size=(100, 1, 1))
-        certificate = certify(errors, 0 * errors, bound=1.0)
+        certificate = certify(errors, 0 * errors, cut=1.0)
         misses_tail += 1 - certificate.largest_error > certificate.tail_probability
     assert misses_loss <= 10
-    # the tail statement is tight: 200 * 0.05 = 10 misses on average, three standard deviations above
-    assert misses_tail <= 10 + 3 * np.sqrt(9.5)
+    # the tail statement is tight: 200 * 0.025 = 5 misses on average, three standard deviations above
+    assert misses_tail <= 5 + 3 * np.sqrt(4.9)
 
 
 def test_an_exact_fit_is_certified_up_to_the_range_term():
     y = np.random.default_rng(0).standard_normal((500, 2, 3))
-    certificate = certify(y, y, bound=4.0)
+    certificate = certify(y, y, label_bound=5.0, output_bound=5.0)
     assert certificate.mean_loss == 0
-    assert certificate.loss_bound == pytest.approx(theory.certificate_width(500, 16.0))
-    assert certificate.tail_probability == pytest.approx(theory.tail_probability(500))
+    assert certificate.loss_bound == pytest.approx(float(theory.certificate_width(500, 100.0)))
+    assert certificate.tail_probability == pytest.approx(float(theory.tail_probability(500)))
+    assert "mean squared error <=" in str(certificate)
 
 
-def test_without_a_bound_only_the_tail_statement_is_made():
+def test_without_a_bound_or_a_cut_only_the_tail_statement_is_made():
     y = np.ones((10, 2, 2))
     assert certify(y, y).loss_bound == np.inf
+    assert certify(y, y, label_bound=3.0).loss_bound == np.inf
+    assert "mean" not in str(certify(y, y))
+
+
+def test_the_cut_is_in_the_statement():
+    y = np.random.default_rng(0).standard_normal((500, 2, 3))
+    certificate = certify(0 * y, y, cut=0.25)
+    assert certificate.cut == 0.25
+    assert certificate.loss_bound < 0.35
+    assert "cut at 0.25" in str(certificate)
 
 
 def test_the_output_bound_holds_on_the_cube():
@@ -42,10 +53,10 @@ def test_the_output_bound_holds_on_the_cube():
 
 
 def test_an_impossible_bound_is_refused():
-    with pytest.raises(ValueError, match="bound must be at least the largest error"):
-        certify(np.ones((5, 2, 2)), np.zeros((5, 2, 2)), bound=0.5)
+    with pytest.raises(ValueError, match="label_bound must be at least the largest label"):
+        certify(np.ones((5, 2, 2)), np.ones((5, 2, 2)), label_bound=0.5)
 
 
 def test_enough_examples_certify_a_target():
-    n = theory.certificate_examples(0.01, bound=70.0)
+    n = theory.certificate_examples(0.01, bound=70.0).value
     assert theory.certificate_width(n, 70.0) <= 0.01 < theory.certificate_width(n - 1, 70.0)

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from attnlab import mha
+from attnlab.common.claim import STATUSES
 from attnlab.common.records import Records
 from attnlab.mha.figures import FIGURES
 from attnlab.mha.figures.reach import _span_of_known_rows
@@ -11,7 +14,7 @@ CHEAP = {
     "mha.growth": {"d": [4, 5], "n_heads": 1, "seeds": 1},
     "mha.rounding": {"q": 4, "n": 100, "seeds": 1},
     "mha.queries": {"d": [4, 6], "seeds": 2},
-    "mha.coverage": {"repeats": 5, "seeds": 2},
+    "mha.coverage": {"n": [100, 1000], "seeds": 3},
     "mha.patterns": {"d": 4, "k": 3, "n_heads": 2, "n": 300, "seeds": 1},
     "mha.noise": {"d": 4, "n": [100, 300], "seeds": 2},
     "mha.reach": {"d": 5, "k": 2, "n_heads": 2, "n": 2000, "seeds": 1},
@@ -24,7 +27,9 @@ def test_a_figure_runs_draws_and_decides(figure):
     small = figure.changed("quick", CHEAP[figure.name])
     records = Records.of({**cell.params, **cell()} for cell in small.cells("quick"))
     assert len(small.draw(records).axes) > 0
-    assert len(small.decide(records, "quick")) == len(figure.claims)
+    # a changed figure is not judged; its claims can still read such records
+    verdicts = replace(small, claims=figure.claims).decide(records, "quick")
+    assert all(verdict.status in STATUSES for verdict in verdicts)
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.name)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from attnlab import mha
-from attnlab.mha.layer import distinct_rows, rows_of
+from attnlab.mha.layer import rows_of
+from attnlab.mha.theory import distinct_rows
 
 
 def by_hand(X, Theta, W):
@@ -47,7 +48,7 @@ def test_two_tokens_have_the_sign_identity_and_three_do_not():
 def test_duplicate_rows_of_a_small_cube_are_one_row():
     task = mha.Task(d=2, k=2, n_heads=1)
     rows = rows_of(*task.sample(2000))
-    assert len(rows) == distinct_rows(tokens=2, d=2) == 16
+    assert len(rows) == distinct_rows(k=2, d=2) == 16
 
 
 def test_copies_of_a_noisy_row_are_averaged():

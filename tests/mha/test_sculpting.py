@@ -3,6 +3,7 @@ import pytest
 
 from attnlab import mha
 from attnlab.mha import theory
+from attnlab.mha.engine.variable_projection import row_patterns
 from attnlab.mha.layer import Rows, rows_of
 from attnlab.mha.sculpting.agreement import find_agreement
 from attnlab.mha.sculpting.axes import heads_by_gap, long_axes
@@ -11,7 +12,6 @@ from attnlab.mha.sculpting.crude import crude_sum
 from attnlab.mha.sculpting.patterns import _projected_gradient, project_to_simplex, regress_patterns
 from attnlab.mha.sculpting.phases import sculpt
 from attnlab.mha.sculpting.program import longest_chords, polytope
-from attnlab.mha.varpro import row_patterns
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def relative(found, true):
 def test_the_crude_sum_has_the_mean_of_the_first_order_formula():
     task = mha.Task(d=6, k=3, n_heads=2, rho=0.3)
     found = crude_sum(*task.sample(400_000))
-    predicted = theory.crude_sum_mean(task.Theta, task.W, k=3)
+    predicted = theory.crude_sum_mean(task)
     # second order in rho = 0.3 leaves about 1 %, the plain sum is several times further away
     assert relative(found, predicted) < 0.02
     assert relative(found, task.W.sum(axis=0)) > 2 * relative(found, predicted)

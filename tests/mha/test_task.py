@@ -1,23 +1,84 @@
+from dataclasses import dataclass, replace
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 from attnlab import mha
-from attnlab.mha.families import FAMILIES
+from attnlab.common.seeds import stream
+from attnlab.mha.families import FAMILIES, Family, LowRank, Weak
 
 
 def test_the_generic_instance_follows_its_recipe():
     task = mha.Task(d=5, k=3, n_heads=2, rho=3.0, noise_std=0.1, seed=7)
-    g = np.random.default_rng(7)
+    g = stream(7, "plant", "mha")
     T = [g.standard_normal((5, 5)) for _ in range(2)]
     theta = np.stack([3.0 * t / np.linalg.norm(t) for t in T])
     w = g.standard_normal((2, 5, 5)) / np.sqrt(5)
     X, y = task.sample(40, seed=11)
-    tokens = 2 * np.random.default_rng(11).integers(0, 2, (40, 3, 5)) - 1
-    noise = np.random.default_rng(11 + 10**6).standard_normal((40, 3, 5))
+    noise = stream(11, "data", "mha", "noise").standard_normal((40, 3, 5))
     assert np.allclose(task.Theta, theta, rtol=1e-15)
     assert np.array_equal(task.W, w)
-    assert np.array_equal(X, tokens)
+    assert np.array_equal(np.unique(X), [-1, 1])
     assert np.abs(y - mha.attention(X, theta, w) - 0.1 * noise).max() < 1e-13
+    assert np.array_equal(X, mha.Task(d=5, k=3, n_heads=2, seed=7).sample(40, seed=11)[0])
+
+
+def correlation(a, b):
+    """Of the entries that two arrays have in the same places, flattened."""
+    size = min(a.size, b.size)
+    return abs(np.corrcoef(np.ravel(a)[:size], np.ravel(b)[:size])[0, 1]), 4 / np.sqrt(size)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7, 10**6])
+def test_equal_integers_give_unrelated_truth_tokens_noise_and_starts(seed):
+    task = mha.Task(d=12, k=6, n_heads=2, tokens_law="gaussian", seed=seed, noise_std=1.0)
+    X, y = task.sample(40, seed=seed)
+    start = stream(seed, "learner", "mha").standard_normal(task.Theta.shape)
+    noise = y - mha.attention(X, *task.layer)
+    for a, b in combinations([task.Theta, task.W, X, noise, start, task.tokens_of(40, seed, "test")], 2):
+        found, limit = correlation(a, b)
+        assert found < limit
+
+
+def test_no_learner_starts_at_the_planted_layer():
+    """One iteration from the start: what is fitted then is unrelated to the truth of the same integer."""
+    task = mha.Task(d=12, k=3, n_heads=2, seed=5)
+    X, y = task.sample(300, seed=5)
+    # one step of 1e-9 leaves the start as it is
+    learner = mha.GradientLearner(2, method="adam", n_starts=1, max_iter=1, step=1e-9, random_state=5).fit(X, y)
+    for found, true in ((learner.theta_, task.Theta), (learner.w_, task.W)):
+        size, limit = correlation(found, true)
+        assert size < limit
+
+
+def test_a_family_owns_its_parameters():
+    named = mha.Task(d=5, k=2, n_heads=2, family="weak", rho=2.0)
+    given = mha.Task(d=5, k=2, n_heads=2, family=Weak(rho=2.0))
+    assert named.family == given.family
+    assert given.rho == 2.0
+    assert np.array_equal(named.W, given.W)
+    assert replace(given, d=4).family == given.family
+    with pytest.raises(ValueError, match="rho is given twice: 3 to the task and 2 in the family"):
+        mha.Task(d=5, k=2, n_heads=2, family=Weak(rho=2.0), rho=3.0)
+
+
+def test_a_family_of_ones_own_is_one_class():
+    @dataclass(frozen=True)
+    class Symmetric(Family):
+        name = "symmetric"
+
+        def bend(self, theta, w):
+            return (theta + theta.transpose(0, 2, 1)) / 2, w
+
+    theta = mha.Task(d=5, k=2, n_heads=2, family=Symmetric()).Theta
+    assert np.array_equal(theta, theta.transpose(0, 2, 1))
+
+
+def test_low_rank_heads_have_the_rank_and_the_spread_they_say():
+    task = mha.Task(d=9, k=2, n_heads=3, family=LowRank(rho=4.0, rank=2, spread=16.0))
+    assert np.allclose(np.linalg.norm(task.Theta, axis=(1, 2)), [1, 4, 16])
+    assert list(np.linalg.matrix_rank(task.Theta)) == [2, 2, 2]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -5,15 +5,16 @@ import pytest
 
 from attnlab import mha
 from attnlab.mha import theory
+from attnlab.mha.engine.levenberg_marquardt import levenberg_marquardt
 from attnlab.mha.layer import rows_of
-from attnlab.mha.levenberg_marquardt import levenberg_marquardt
 
 
 def test_logit_moments_on_the_whole_cube():
     theta = np.random.default_rng(0).standard_normal((3, 3))
     cube = np.array(list(product([-1, 1], repeat=3)))
     between, own = cube @ theta @ cube.T, np.einsum("np,pq,nq->n", cube, theta, cube)
-    assert theory.logit_moments(theta) == pytest.approx((between.var(), own.mean(), own.var()))
+    task = mha.Task(d=3, k=2, n_heads=1, planted=(theta[None], np.eye(3)[None]))
+    assert theory.logit_moments(task)[0] == pytest.approx((between.var(), own.mean(), own.var()))
 
 
 @pytest.mark.parametrize(("m", "k"), [(2, 2), (2, 3), (3, 2)])
@@ -24,7 +25,9 @@ def test_agreement_probability_against_simulation(m, k):
     odds = logits[:, :, 1:] - logits[:, :, :1]
     seen = np.mean(np.abs(odds[:, 1:] - odds[:, :1]).max(axis=(1, 2)) < delta)
     # four standard errors, and the curvature of the density at delta / rho = 0.1
-    assert seen == pytest.approx(theory.agreement_probability(m, k, rho, delta), rel=4 / np.sqrt(4e5 * seen) + 0.02)
+    assert seen == pytest.approx(
+        float(theory.agreement_probability(delta, m, k, rho)), rel=4 / np.sqrt(4e5 * seen) + 0.02
+    )
 
 
 def test_agreement_on_a_real_layer_has_the_predicted_probability():
@@ -34,7 +37,9 @@ def test_agreement_on_a_real_layer_has_the_predicted_probability():
     odds = np.stack([np.einsum("np,np->n", X[:, 0] @ theta, X[:, 1] - X[:, 2]) for theta in task.Theta])
     seen = np.mean(np.abs(odds[0] - odds[1]) < delta)
     # two keys other than the query; a finite layer's heads are not exactly incoherent: 1/d = 2.5 % each
-    assert seen == pytest.approx(theory.agreement_probability(m, 2, rho, delta), rel=4 / np.sqrt(6e4 * seen) + 0.08)
+    assert seen == pytest.approx(
+        float(theory.agreement_probability(delta, m, 2, rho)), rel=4 / np.sqrt(6e4 * seen) + 0.08
+    )
 
 
 def test_counting_limits():
@@ -48,12 +53,12 @@ def test_the_information_bound_is_met_by_least_squares():
     task = mha.Task(d=4, k=3, n_heads=2, noise_std=0.05, rho=2.0)
     clean = mha.Task(d=4, k=3, n_heads=2, rho=2.0)
     X, _ = clean.sample(300, seed=0)
-    bound = theory.cramer_rao(task.Theta, task.W, X, 0.05)
+    bound = theory.cramer_rao(task, X).value
     errors = []
     for repeat in range(40):
-        noise = 0.05 * np.random.default_rng(repeat).standard_normal((300, 3, 4))
+        noise = 0.05 * np.random.default_rng((repeat, 5)).standard_normal((300, 3, 4))
         rows = rows_of(X, clean.sample(300, seed=0)[1] + noise)
-        fit = levenberg_marquardt(rows, task.Theta, max_steps=6)
+        fit = levenberg_marquardt(rows, task.Theta, max_iter=6)
         errors.append(np.linalg.norm(fit.theta - task.Theta, axis=(1, 2)) / 2.0)
     rms = np.sqrt(np.mean(np.square(errors), axis=0))
     # 40 repeats of a sum of 16 squares: 4 standard errors are 4 / sqrt(2 * 16 * 40) = 11 %; and a few rows of the
@@ -62,7 +67,7 @@ def test_the_information_bound_is_met_by_least_squares():
 
 
 def test_step_flops_name_the_saving():
-    flops = theory.step_flops(2, 16, 4000)
+    flops = theory.step_flops(4000, n_heads=2, d=16, k=4).detail
     # 2 d / 3 to leading order; the diagonals of the packed pairs add about 1/d
     assert flops["direct"] / flops["assembly"] == pytest.approx(2 * 16 / 3, rel=2 / 16)
 

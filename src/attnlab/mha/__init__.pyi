@@ -6,6 +6,8 @@ from .alignment import align as align
 from .alignment import equivalences as equivalences
 from .certificate import Certificate as Certificate
 from .certificate import certify as certify
+from .families import Family as Family
+from .families import LowRank as LowRank
 from .hard import ParityInstance as ParityInstance
 from .hard import RoundingInstance as RoundingInstance
 from .hard import gf2_crack as gf2_crack
@@ -15,6 +17,7 @@ from .layer import patterns as patterns
 from .learners.attention_learner import AttentionLearner as AttentionLearner
 from .learners.attention_learner import learn as learn
 from .learners.gradient import GradientLearner as GradientLearner
+from .learners.holdout import Holdout as Holdout
 from .learners.moment import MomentLearner as MomentLearner
 from .learners.query import QueryLearner as QueryLearner
 from .learners.sculpting import SculptingLearner as SculptingLearner

@@ -21,7 +21,7 @@ from attnlab.common.arrays import ArrayLike
 from attnlab.common.validation import integer, positive
 from attnlab.mha.layer import check_layer
 
-# Beyond this many heads the subsets that can be flipped are not enumerated.
+# Beyond this many heads not all subsets that can be flipped are looked at, only pairs and the whole.
 _MAX_SUBSET_HEADS = 12
 
 
@@ -154,7 +154,8 @@ def _flippable(theta: np.ndarray, w: np.ndarray, heads: list[int], tolerance: fl
         return tuple((i,) for i in moving)
     scale = tolerance * np.linalg.norm(w, axis=(1, 2)).max()
     found: list[tuple[int, ...]] = []
-    for size in range(2, min(len(moving), _MAX_SUBSET_HEADS) + 1):
+    many = len(moving) > _MAX_SUBSET_HEADS
+    for size in (2, len(moving)) if many else range(2, len(moving) + 1):
         for subset in combinations(moving, size):
             minimal = not any(set(smaller) <= set(subset) for smaller in found)
             if minimal and np.linalg.norm(w[list(subset)].sum(axis=0)) <= scale * size:

@@ -20,6 +20,7 @@ parities off the labels and solves over GF(2).
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,7 @@ from scipy.special import expit
 from scipy.stats import ortho_group
 
 from attnlab.common.arrays import ArrayLike
+from attnlab.common.seeds import stream
 from attnlab.common.tokens import check_targets, check_tokens
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.mha.task import Task
@@ -110,7 +112,7 @@ def hard_instance(
     (2, 2)
     """
     one_of("kind", kind, KINDS)
-    rng = np.random.default_rng(integer("seed", seed, low=0))
+    rng = stream(integer("seed", seed, low=0), "plant", "mha")
     if kind == "lwr":
         return _rounding(q, p, length, 40.0 if steepness is None else positive("steepness", steepness), noise_std, rng)
     d = integer("d", d, low=2)
@@ -227,7 +229,9 @@ def _rotation(d: int, rng: np.random.Generator) -> np.ndarray:
 def _task(theta: np.ndarray, w: np.ndarray, noise_std: float) -> Task:
     m, d, _ = theta.shape
     # The sum of all projections vanishes by construction: at k = 2 the heads are known up to a common sign only.
-    return Task(d=d, k=2, n_heads=m, noise_std=noise_std, planted=(theta, w), check_identifiable=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Task(d=d, k=2, n_heads=m, noise_std=noise_std, planted=(theta, w))
 
 
 def _gated(X: np.ndarray, value: np.ndarray, M: np.ndarray) -> np.ndarray:

@@ -6,7 +6,6 @@ drawn again and again; duplicates carry no new evidence and are dropped before r
 
 from __future__ import annotations
 
-from math import comb
 from typing import NamedTuple
 
 import jax
@@ -26,16 +25,22 @@ _CUBE_BITS = 40
 
 
 @jax.jit
-def _patterns(X: Float[Array, "n k d"], Theta: Float[Array, "m d d"]) -> Float[Array, "n m k k"]:
-    logits = jnp.einsum("nap,mpq,nbq->nmab", X, Theta, X, optimize=True)
-    return jax.nn.softmax(logits, axis=-1)
+def _patterns(
+    X: Float[Array, "n k d"], Theta: Float[Array, "m d d"], key_bias: Float[Array, "m d"]
+) -> Float[Array, "n m k k"]:
+    looked_for = jnp.einsum("nap,mpq->nmaq", X, Theta) + key_bias[:, None]
+    return jax.nn.softmax(jnp.einsum("nmaq,nbq->nmab", looked_for, X), axis=-1)
 
 
 @jax.jit
 def _attention(
-    X: Float[Array, "n k d"], Theta: Float[Array, "m d d"], W: Float[Array, "m d o"]
+    X: Float[Array, "n k d"],
+    Theta: Float[Array, "m d d"],
+    W: Float[Array, "m d o"],
+    key_bias: Float[Array, "m d"],
+    constant: Float[Array, " o"],
 ) -> Float[Array, "n k o"]:
-    return jnp.einsum("nmab,nbd,mdo->nao", _patterns(X, Theta), X, W, optimize=True)
+    return jnp.einsum("nmab,nbd,mdo->nao", _patterns(X, Theta, key_bias), X, W, optimize=True) + constant
 
 
 def check_layer(Theta: ArrayLike, W: ArrayLike, d: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -48,17 +53,25 @@ def check_layer(Theta: ArrayLike, W: ArrayLike, d: int | None = None) -> tuple[n
 
 
 @float64
-def attention(X: ArrayLike, Theta: ArrayLike, W: ArrayLike) -> Float[np.ndarray, "n k o"]:
+def attention(
+    X: ArrayLike,
+    Theta: ArrayLike,
+    W: ArrayLike,
+    key_bias: ArrayLike | None = None,
+    constant: ArrayLike | None = None,
+) -> Float[np.ndarray, "n k o"]:
     r"""The outputs of the layer in float64.
 
-    .. math:: F(X)_a = \sum_i \sum_b p^{(i)}_{ab}\, x_b W_i, \qquad
-              p^{(i)}_{ab} = \frac{\exp(x_a \Theta_i x_b^\top)}{\sum_c \exp(x_a \Theta_i x_c^\top)}
+    .. math:: F(X)_a = c_0 + \sum_i \sum_b p^{(i)}_{ab}\, x_b W_i, \qquad
+              p^{(i)}_{ab} \propto \exp\big((x_a \Theta_i + c_i)\, x_b^\top\big), \quad \sum_b p^{(i)}_{ab} = 1
 
     Parameters
     ----------
     X : tokens, ``(n, k, d)``.
     Theta : attention matrices, ``(m, d, d)``.
     W : projections, ``(m, d, d_out)``.
+    key_bias : the vectors c_i, ``(m, d)``; zero when None. They are what a module's query biases come to.
+    constant : the vector c_0, ``(d_out,)``; zero when None.
 
     >>> X = np.ones((1, 2, 3))
     >>> attention(X, np.zeros((1, 3, 3)), np.eye(3)[None])[0, 0]
@@ -66,15 +79,26 @@ def attention(X: ArrayLike, Theta: ArrayLike, W: ArrayLike) -> Float[np.ndarray,
     """
     tokens = check_tokens(X)
     theta, w = check_layer(Theta, W, tokens.shape[-1])
-    return _blocks(_attention, tokens, theta, w)
+    bias, c0 = check_biases(key_bias, constant, w.shape)
+    return _blocks(_attention, tokens, theta, w, bias, c0)
 
 
 @float64
-def patterns(X: ArrayLike, Theta: ArrayLike) -> Float[np.ndarray, "n m k k"]:
+def patterns(X: ArrayLike, Theta: ArrayLike, key_bias: ArrayLike | None = None) -> Float[np.ndarray, "n m k k"]:
     """The attention patterns ``p[n, i, a, b]`` of every head."""
     tokens = check_tokens(X)
     theta = finite_array("Theta", Theta, shape=(None, tokens.shape[-1], tokens.shape[-1])).astype(np.float64)
-    return _blocks(_patterns, tokens, theta)
+    return _blocks(_patterns, tokens, theta, check_biases(key_bias, None, (*theta.shape[:2], 1))[0])
+
+
+def check_biases(
+    key_bias: ArrayLike | None, constant: ArrayLike | None, shape: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """``key_bias (m, d)`` and ``constant (o,)`` of a layer whose W has this shape; zeros where None."""
+    m, d, outputs = shape
+    bias = np.zeros((m, d)) if key_bias is None else finite_array("key_bias", key_bias, shape=(m, d)).astype(float)
+    c0 = np.zeros(outputs) if constant is None else finite_array("constant", constant, shape=(outputs,)).astype(float)
+    return bias, c0
 
 
 def _blocks(function: jax.stages.Wrapped, X: np.ndarray, *layer: np.ndarray) -> np.ndarray:
@@ -119,15 +143,3 @@ def rows_of(X: np.ndarray, y: np.ndarray) -> Rows:
     np.add.at(labels, copy_of.reshape(-1), rows.Y)
     order = np.argsort(first)
     return Rows(rows.Q[first[order]], rows.K[first[order]], (labels / copies[:, None])[order])
-
-
-def distinct_rows(tokens: int, d: int) -> int:
-    """How many different rows the cube has: a query among a multiset of ``tokens`` keys that contains it.
-
-    Source: derived here.  Status: exact.
-
-    >>> distinct_rows(tokens=2, d=1)
-    4
-    """
-    corners = int(2**d)
-    return corners * comb(corners + tokens - 2, tokens - 1)

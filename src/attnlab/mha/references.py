@@ -1,35 +1,25 @@
-"""What theory says of the test errors on planted attention layers."""
+"""Which theory stands beside which learner."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from attnlab.common.reference import Reference
-from attnlab.mha.counting import examples_needed, unknowns
 from attnlab.mha.learners.attention_learner import AttentionLearner
+from attnlab.mha.learners.holdout import NOTHING
 from attnlab.mha.task import Task
-
-# How often the examples must outnumber those that counting asks for before least squares is in its large-n regime.
-PLENTY = 4
+from attnlab.mha.theory.learning import bayes_error, least_squares_error
 
 
 def bayes(task: Task, learner: Any, n: int) -> float:
-    """Whoever knows the layer errs by the noise."""
-    return task.noise_std**2
+    """The error of a predictor that knows the layer."""
+    return float(bayes_error(task))
 
 
 def least_squares(task: Task, learner: AttentionLearner, n: int) -> float | None:
-    r"""Least squares that has found the layer: :math:`\sigma^2(1 + P/(n k o))` with P the numbers in the layer.
-
-    Classical for a well-specified model as n grows, whatever the model; the share of the examples that the learner
-    holds back does not count.
-    """
-    if task.k < 2 or not task.equivalences.unique:
-        return None
-    used = n * (1 - learner.validation_fraction - learner.certificate_fraction)
-    if used < PLENTY * examples_needed(task.n_heads, task.d, task.k, task.d_out):
-        return None
-    return task.noise_std**2 * (1 + unknowns(task.n_heads, task.d, task.d_out) / (used * task.k * task.outputs))
+    """Least squares on the examples that the learner fits; None where the formula does not hold."""
+    said = least_squares_error(task, n * (learner.holdout or NOTHING).fitted)
+    return float(said) if said.converged else None
 
 
 REFERENCES: tuple[Reference, ...] = (

@@ -5,19 +5,18 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from attnlab.common.seeds import Seed, generator, spawn
-from attnlab.common.validation import integer, nonnegative, one_of, positive
+from attnlab.common.seeds import Seed, seed_sequence, stream
+from attnlab.common.validation import integer, nonnegative, one_of
 from attnlab.mha.alignment import Equivalences, equivalences
-from attnlab.mha.families import FAMILIES, plant
+from attnlab.mha.families import Family, family_of
 from attnlab.mha.layer import attention, check_layer
 
 TOKEN_LAWS = ("boolean", "gaussian")
-# The labels' noise of examples drawn with an integer seed comes from seed + this number.
-_NOISE_SEED = 10**6
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +31,14 @@ class Task:
     k : tokens in an example.
     n_heads : number m of heads.
     tokens_law : ``boolean`` (uniform signs) or ``gaussian`` (standard normal entries).
-    family : which planted layer, see :mod:`attnlab.mha.families`.
-    rho : head strength, the Frobenius norm of every Theta_i = standard deviation of a logit between two tokens.
+    family : which planted layer, a :class:`~attnlab.mha.families.Family` or its name.
+    rho : head strength, the Frobenius norm of every Theta_i = standard deviation of a logit between two tokens, 4 by
+        default. It belongs to the family: ``family="weak", rho=2`` is ``family=Weak(rho=2)``.
     d_out : width of the output, d when None.
     noise_std : standard deviation sigma of Gaussian label noise.
-    seed : draws the planted layer. Generic: ``default_rng(seed)``, one d x d Gaussian matrix for each head scaled to
-        norm rho, then all W at once, divided by sqrt(d).
-    planted : ``(Theta, W)`` given by the user instead; ``n_heads``, ``d`` and ``d_out`` must agree with it.
-    check_identifiable : warn when a given layer has an equivalence that keeps it from being recovered.
+    seed : draws the planted layer, from a stream of its own: no example and no learner shares its numbers.
+    planted : ``(Theta, W)`` given by the user instead; ``n_heads``, ``d`` and ``d_out`` must agree with it. A layer
+        with an equivalence that keeps it from being recovered gives a warning.
 
     >>> task = Task(d=4, k=3, n_heads=2)
     >>> X, y = task.sample(5)
@@ -51,21 +50,22 @@ class Task:
     k: int
     n_heads: int
     tokens_law: str = "boolean"
-    family: str = "generic"
-    rho: float = 4.0
+    family: Any = "generic"  # a name or a Family; the object once the task is made
+    rho: Any = None  # a number; the family's, unless given
     d_out: int | None = None
     noise_std: float = 0.0
     seed: int = 0
     planted: tuple[np.ndarray, np.ndarray] | None = None
-    check_identifiable: bool = True
 
     def __post_init__(self) -> None:
         integer("d", self.d, low=1)
         integer("k", self.k, low=1)
         integer("n_heads", self.n_heads, low=1)
         one_of("tokens_law", self.tokens_law, TOKEN_LAWS)
-        one_of("family", self.family, FAMILIES)
-        positive("rho", self.rho)
+        family = family_of(self.family, self.rho)
+        # The one place where a name becomes the object; rho is kept beside it for readers of the task.
+        object.__setattr__(self, "family", family)
+        object.__setattr__(self, "rho", family.rho)
         if self.d_out is not None:
             integer("d_out", self.d_out, low=1)
         nonnegative("noise_std", self.noise_std)
@@ -81,7 +81,7 @@ class Task:
                 f"planted must hold Theta ({self.n_heads}, {self.d}, {self.d}) and W ({self.n_heads}, {self.d}, "
                 f"{self.outputs}) as n_heads, d and d_out say, got {theta.shape} and {w.shape}"
             )
-        if self.check_identifiable and not self.equivalences.unique:
+        if not self.equivalences.unique:
             warnings.warn(f"the planted layer cannot be recovered head by head: {self.equivalences}", stacklevel=4)
 
     @property
@@ -99,7 +99,8 @@ class Task:
         """The planted ``(Theta, W)``."""
         if self.planted is not None:
             return check_layer(*self.planted, self.d)
-        return plant(self.family, self.rho, self.d, self.n_heads, self.outputs, self.seed)
+        family: Family = self.family
+        return family.draw(self.d, self.n_heads, self.outputs, stream(self.seed, "plant", "mha"))
 
     @property
     def Theta(self) -> Float[np.ndarray, "m d d"]:
@@ -116,30 +117,24 @@ class Task:
         """What examples of this law cannot tell apart: merged, free and sign-flipped heads."""
         return equivalences(self.Theta, self.W, tokens=self.k)
 
-    def tokens_of(self, n: int, seed: Seed = 0) -> Float[np.ndarray, "n k d"]:
-        """Draw ``n`` token sequences."""
-        rng = generator(seed)
+    def tokens_of(self, n: int, seed: Seed = 0, purpose: str = "data") -> Float[np.ndarray, "n k d"]:
+        """Draw ``n`` token sequences, of the stream ``data`` or ``test``."""
+        rng = stream(seed, purpose, "mha")
         if self.tokens_law == "gaussian":
             return rng.standard_normal((n, self.k, self.d))
         return 2.0 * rng.integers(0, 2, (n, self.k, self.d)) - 1.0
 
     def sample(self, n: int, seed: Seed = 0) -> tuple[Float[np.ndarray, "n k d"], Float[np.ndarray, "n k o"]]:
         """Draw ``n`` labelled examples; the same seed gives the same numbers, at every noise level the same tokens."""
-        n = integer("n", n, low=1)
-        token_seed: Seed
-        noise_seed: Seed
-        if isinstance(seed, int | np.integer):
-            token_seed, noise_seed = seed, int(seed) + _NOISE_SEED
-        else:
-            token_seed, noise_seed = spawn(seed, 2)
-        X = self.tokens_of(n, token_seed)
+        n, root = integer("n", n, low=1), seed_sequence(seed)
+        X = self.tokens_of(n, root)
         y = attention(X, *self.layer)
         if self.noise_std > 0:
-            y = y + self.noise_std * generator(noise_seed).standard_normal(y.shape)
+            y = y + self.noise_std * stream(root, "data", "mha", "noise").standard_normal(y.shape)
         return X, y
 
-    def nmse(self, Theta: np.ndarray, W: np.ndarray, *, n: int = 2000, seed: Seed = 10**9) -> float:
-        """Relative squared error of a layer on fresh noise-free examples."""
-        X = self.tokens_of(n, seed)
+    def nmse(self, Theta: np.ndarray, W: np.ndarray, *, n: int = 2000, seed: Seed = 0) -> float:
+        """Relative squared error of a layer on noise-free examples of the stream ``test``."""
+        X = self.tokens_of(n, seed, "test")
         truth = attention(X, *self.layer)
         return float(np.sum((attention(X, Theta, W) - truth) ** 2) / np.sum(truth**2))

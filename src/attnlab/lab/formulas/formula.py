@@ -82,8 +82,6 @@ EXAMPLES = {
     "bulk.trace": "1.5",
     "features": "[[[1,0],[0,1]],[[0.5,0],[0,2]]]",
     "effective_ridge.n": "8",
-    "logit_moments.Theta": "[[1,0.2],[0,2]]",
-    "agreement_probability.rho": "4",
     "bayes_state_evolution.alpha": "1",
     "bayes_fixed_points.alpha": "1",
     "erm_state_evolution.alpha": "5",

@@ -10,38 +10,22 @@ from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.common.statistics import of, proportion_of, slope
-from attnlab.mha.alignment import align
-from attnlab.mha.figures.instances import PAPER, THETA_ERROR, planted
+from attnlab.mha.engine.race import long_rows
+from attnlab.mha.figures.instances import PAPER, judged, law, planted, race
 from attnlab.mha.figures.ticks import log_values
-from attnlab.mha.layer import rows_of
-from attnlab.mha.levenberg_marquardt import levenberg_marquardt
-from attnlab.mha.race import EXACT, long_rows, random_starts
 from attnlab.mha.theory import step_flops
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-STARTS = 12
-
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
-    """Fit from random starts until one is exact; count the steps and their operations."""
+    """Race random starts until one is exact; count the steps, and their operations as if each saw all rows."""
     m, d, k = params["n_heads"], params["d"], params["k"]
-    examples = long_rows(m, d, k) // k + 1
-    task, (X, y), start = planted(
-        seed, examples, d=d, k=k, n_heads=m, rho=params["rho"], tokens_law=params["tokens_law"]
-    )
-    rows = rows_of(X, y)
-    starts, steps = random_starts(m, d, np.random.default_rng(start)), 0
-    for _ in range(STARTS):
-        fit = levenberg_marquardt(rows, next(starts))
-        steps += fit.n_steps
-        if fit.nmse < EXACT:
-            break
-    error = align(fit.theta, fit.w, task.Theta, task.W, tokens=k).theta_error
-    flops = step_flops(m, d, len(rows), k)
-    operations = steps * (sum(flops.values()) - flops["direct"])
-    return {"steps": steps, "operations": operations, "success": bool(error < THETA_ERROR)}
+    task, (X, y), start = planted(seed, long_rows(m, d, k) // k + 1, params)
+    learner = race(m, start).fit(X, y)
+    operations = learner.n_iter_ * float(step_flops(task, len(X) * k))
+    return {**judged(task, learner), "steps": learner.n_iter_, "operations": operations}
 
 
 def draw(records: Records) -> Canvas:
@@ -50,15 +34,15 @@ def draw(records: Records) -> Canvas:
 
     canvas, axes = panels(1, 2, height=4.0)
     settings = sorted({(r["tokens_law"], r["n_heads"], r["k"]) for r in records})
-    for i, (law, m, k) in enumerate(settings):
+    for i, (tokens_law, m, k) in enumerate(settings):
         look = {"color": COLORS[i % len(COLORS)], "fmt": MARKERS[i % len(MARKERS)]}
-        chosen = records.where(tokens_law=law, n_heads=m, k=k)
-        points(axes[0, 0], chosen.curve("d", "operations"), label=f"m = {m}, {law}", **look)
+        chosen = records.where(tokens_law=tokens_law, n_heads=m, k=k)
+        points(axes[0, 0], chosen.curve("d", "operations"), label=f"m = {m}, {tokens_law}", **look)
         points(axes[0, 1], chosen.curve("d", "steps"), **look)
-        if law == "boolean":
+        if tokens_law == "boolean":
             widths = np.arange(min(chosen.values("d")), max(chosen.values("d")) + 1)
-            work = [step_flops(m, int(d), long_rows(m, int(d), k), k) for d in widths]
-            counted = [10 * (sum(f.values()) - f["direct"]) for f in work]
+            row = dict(next(iter(chosen)))
+            counted = [10 * step_flops(law({**row, "d": int(d)}), long_rows(m, int(d), k)).value for d in widths]
             line(axes[0, 0], widths, counted, color=COLORS[i % len(COLORS)])
     line(axes[0, 0], [], [], color="0.3", label="ten steps, counted")
     axes[0, 0].set(yscale="log", ylabel="floating-point operations until exact")

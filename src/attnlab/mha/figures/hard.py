@@ -42,15 +42,15 @@ def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
 
 def _learner(params: Params, m: int, seed: int) -> LayerRegressor:
     if params["learner"] == "race":
-        return race(m, seed, max_starts=params["starts"])
+        return race(m, seed, n_starts=params["starts"])
     if params["learner"] == "sculpting":
-        return SculptingLearner(m, validation_fraction=0.0, certificate_fraction=0.0, random_state=seed)
+        return SculptingLearner(m, holdout=None, random_state=seed)
     return GradientLearner(
         m * params["width"],
         method=params["learner"],
         n_starts=params["starts"],
         max_iter=params["iterations"],
-        learning_rate=0.05,
+        step=0.05,
         random_state=seed,
     )
 

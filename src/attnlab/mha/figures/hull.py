@@ -27,10 +27,7 @@ _EXAMPLES = 30_000
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     """Sculpt, without any non-convex step; ``inside`` compares the heads' divergence with that of even attention."""
     m = params["n_heads"]
-    law = params.get("tokens_law", "boolean")
-    task, (X, y), _ = planted(
-        seed, params["n"], d=params["d"], k=params["k"], n_heads=m, rho=params["rho"], tokens_law=law
-    )
+    task, (X, y), _ = planted(seed, params["n"], params)
     sculpture = sculpt(X, y, rows_of(X, y))
     span = long_axes(sculpture.point, m)
     w_sum = task.W.sum(axis=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -21,28 +23,32 @@ PAPER = "arXiv:2402.04084"
 Examples = tuple[np.ndarray, np.ndarray]
 
 
-def planted(seed: np.random.SeedSequence, n: int, **task: Any) -> tuple[Task, Examples, int]:
-    """A task, n examples of it, and an integer to seed the learner."""
+def law(params: Mapping[str, Any], seed: int = 0) -> Task:
+    """The task of a cell or of its record: the parameters that a task has, the others left out."""
+    given = {field.name: params[field.name] for field in fields(Task) if field.name in params}
+    return Task(**{**given, "seed": seed})
+
+
+def planted(seed: np.random.SeedSequence, n: int, params: Mapping[str, Any]) -> tuple[Task, Examples, int]:
+    """The cell's task, n examples of it, and an integer to seed the learner."""
     layer, examples, learner = (int(s.generate_state(1)[0]) for s in spawn(seed, 3))
-    law = Task(seed=layer, **task)
-    return law, law.sample(n, seed=examples), learner
+    task = law(params, layer)
+    return task, task.sample(n, seed=examples), learner
 
 
 def race(n_heads: int, seed: int, **options: Any) -> AttentionLearner:
     """Random starts raced by Levenberg-Marquardt, all examples fitted."""
-    return AttentionLearner(
-        n_heads, starts=("random",), validation_fraction=0.0, certificate_fraction=0.0, random_state=seed, **options
-    )
+    return AttentionLearner(n_heads, starts=("random",), holdout=None, random_state=seed, **options)
 
 
 def build(learner: str, n_heads: int, seed: int, starts: int, iterations: int) -> LayerRegressor:
     """A learner by the name it has in the figures, with its budget; sculpting has its own."""
     if learner == "race":
-        return race(n_heads, seed, max_starts=starts)
+        return race(n_heads, seed, n_starts=starts)
     if learner == "sculpting":
-        return SculptingLearner(n_heads, validation_fraction=0.0, certificate_fraction=0.0, random_state=seed)
+        return SculptingLearner(n_heads, holdout=None, random_state=seed)
     return GradientLearner(
-        n_heads, method=learner, n_starts=starts, max_iter=iterations, learning_rate=(0.05, 0.01), random_state=seed
+        n_heads, method=learner, n_starts=starts, max_iter=iterations, step=(0.05, 0.01), random_state=seed
     )
 
 
@@ -51,4 +57,5 @@ def judged(task: Task, learner: LayerRegressor) -> dict[str, Any]:
     found = align(learner.theta_, learner.w_, task.Theta, task.W, tokens=task.k)
     nmse = task.nmse(learner.theta_, learner.w_)
     success = found.theta_error < THETA_ERROR and nmse < NMSE
-    return {"theta_error": min(found.theta_error, 1e3), "nmse": nmse, "success": bool(success)}
+    error = min(found.theta_error, 1e3)
+    return {"theta_error": error, "nmse": nmse, "success": bool(success), "converged": learner.converged_}

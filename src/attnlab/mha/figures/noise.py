@@ -10,9 +10,8 @@ from attnlab.common.claim import Claim, at_most, between
 from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.common.statistics import function_of_means, mean, of, slope
-from attnlab.mha.figures.instances import PAPER, judged, planted
+from attnlab.mha.figures.instances import PAPER, judged, planted, race
 from attnlab.mha.figures.ticks import log_values
-from attnlab.mha.learners.attention_learner import AttentionLearner
 from attnlab.mha.theory import cramer_rao
 
 if TYPE_CHECKING:
@@ -22,14 +21,10 @@ if TYPE_CHECKING:
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     """Fit a noisy layer; the bound is for the same tokens and heads."""
     m = params["n_heads"]
-    task, (X, y), start = planted(
-        seed, params["n"], d=params["d"], k=params["k"], n_heads=m, rho=params["rho"], noise_std=params["sigma"]
-    )
-    learner = AttentionLearner(
-        m, starts=("random",), validation_fraction=0.0, certificate_fraction=0.0, random_state=start
-    ).fit(X, y)
-    bound = cramer_rao(task.Theta, task.W, X, params["sigma"])
-    return {**judged(task, learner), "bound": float(bound.max())}
+    task, (X, y), start = planted(seed, params["n"], params)
+    learner = race(m, start).fit(X, y)
+    bound = cramer_rao(task, X)
+    return {**judged(task, learner), "bound": float(np.max(bound))}
 
 
 def draw(records: Records) -> Canvas:
@@ -37,12 +32,12 @@ def draw(records: Records) -> Canvas:
     from attnlab.common.drawing import COLORS, line, panels, points
 
     canvas, axes = panels(1, 2)
-    for i, sigma in enumerate(records.values("sigma")):
+    for i, sigma in enumerate(records.values("noise_std")):
         look = {"color": COLORS[i], "label": f"σ = {sigma:g}"}
-        points(axes[0, 0], records.curve("n", "theta_error", sigma=sigma), **look)
-        bound = records.curve("n", "bound", sigma=sigma)
+        points(axes[0, 0], records.curve("n", "theta_error", noise_std=sigma), **look)
+        bound = records.curve("n", "bound", noise_std=sigma)
         line(axes[0, 0], bound.x, bound.mean, color=COLORS[i])
-        points(axes[0, 1], records.curve("n", "nmse", sigma=sigma), **look)
+        points(axes[0, 1], records.curve("n", "nmse", noise_std=sigma), **look)
     line(axes[0, 0], [], [], color="0.3", label="information bound")
     axes[0, 0].set(ylabel="worst head, ‖Θ̂ − Θ‖ / ‖Θ‖")
     axes[0, 1].set(ylabel="error on noise-free labels (NMSE)")
@@ -61,7 +56,7 @@ def _over_bound(records: Records) -> float:
 
 def _at_several_thousand(records: Records) -> float:
     """Worst head's error at sigma = 0.1 and the fewest examples from 3000 on."""
-    return records.mean("theta_error", sigma=0.1, n=min(n for n in records.values("n") if n >= 3000))
+    return records.mean("theta_error", noise_std=0.1, n=min(n for n in records.values("n") if n >= 3000))
 
 
 _LAYER = {"n_heads": 2, "d": 8, "k": 4, "rho": 4.0}
@@ -75,8 +70,8 @@ NOISE = Figure(
         "at n = 4000."
     ),
     scales={
-        "quick": [Grid({**_LAYER, "sigma": [0.1, 0.5], "n": [300, 1000, 4000]}, seeds=10)],
-        "paper": [Grid({**_LAYER, "sigma": [0.01, 0.1, 0.5], "n": [300, 1000, 3000, 10000]}, seeds=40)],
+        "quick": [Grid({**_LAYER, "noise_std": [0.1, 0.5], "n": [300, 1000, 4000]}, seeds=10)],
+        "paper": [Grid({**_LAYER, "noise_std": [0.01, 0.1, 0.5], "n": [300, 1000, 3000, 10000]}, seeds=40)],
     },
     run=run,
     draw=draw,

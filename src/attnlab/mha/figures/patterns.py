@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     """Learn a layer without being told the number of heads; compare patterns on one fresh example."""
-    task, (X, y), start = planted(
-        seed, params["n"], d=params["d"], k=params["k"], n_heads=params["n_heads"], rho=params["rho"]
-    )
+    task, (X, y), start = planted(seed, params["n"], params)
     learner = learn(X, y, random_state=start)
     order = list(align(learner.theta_, learner.w_, task.Theta, task.W, tokens=task.k).permutation)
     example = task.tokens_of(1, start)

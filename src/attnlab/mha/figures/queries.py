@@ -9,7 +9,7 @@ import numpy as np
 from attnlab.common.claim import Claim, at_most, between
 from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Records, Row
-from attnlab.common.seeds import spawn
+from attnlab.common.seeds import spawn, stream
 from attnlab.common.statistics import each, largest, mean, of, slope
 from attnlab.mha.layer import attention
 from attnlab.mha.learners.query import QueryLearner
@@ -32,7 +32,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     if method == "low_rank":
         left, sizes, right = np.linalg.svd(theta[0])
         theta = ((left[:, :2] * sizes[:2]) @ right[:2])[None]
-    rng = np.random.default_rng(noise)
+    rng = stream(noise, "test", "mha")
 
     def oracle(X: np.ndarray) -> np.ndarray:
         exact = attention(X, theta, task.W)
@@ -56,7 +56,7 @@ def draw(records: Records) -> Canvas:
         counted = records.curve("d", "queries", method=method)
         points(axes[0, 1], counted, color=COLORS[i], fmt=MARKERS[i], label=text)
         fine = np.arange(min(widths), max(widths) + 1)
-        line(axes[0, 1], fine, [query_count(int(d), method, 2) for d in fine], color=COLORS[i])
+        line(axes[0, 1], fine, [query_count(int(d), method, 2).value for d in fine], color=COLORS[i])
     axes[0, 0].set(xscale="log", yscale="log", xlabel="tolerance τ of an answer", ylabel="‖Θ̂ − Θ‖ / ‖Θ‖")
     axes[0, 0].set_title(f"d = {_inexact(records, 'pairs').values('d')[0]}")
     axes[0, 1].set(yscale="log", xlabel="width d", ylabel="queries")

@@ -10,15 +10,15 @@ from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.common.statistics import MOST, Statistic, geometric_mean, of
+from attnlab.mha.engine.variable_projection import row_patterns
 from attnlab.mha.figures import hull
-from attnlab.mha.figures.instances import PAPER, planted
+from attnlab.mha.figures.instances import PAPER, law, planted
 from attnlab.mha.figures.ticks import log_values
 from attnlab.mha.layer import Rows, rows_of
 from attnlab.mha.sculpting.agreement import INTERIOR, rows_needed
 from attnlab.mha.sculpting.axes import long_axes, span_error
 from attnlab.mha.sculpting.body import Body, minimum_norm_point
 from attnlab.mha.theory import agreement_probability
-from attnlab.mha.varpro import row_patterns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     """Sculpt; beside it, the span that rows chosen with knowledge of the heads would give."""
     record = hull.run(params, seed)
-    m, d, k = params["n_heads"], params["d"], params["k"]
-    law = params.get("tokens_law", "boolean")
-    task, examples, _ = planted(seed, params["n"], d=d, k=k, n_heads=m, rho=params["rho"], tokens_law=law)
+    task, examples, _ = planted(seed, params["n"], params)
     return {**record, "known_rows_error": _span_of_known_rows(rows_of(*examples), task.Theta)}
 
 
@@ -57,11 +55,12 @@ def draw(records: Records) -> Canvas:
         look = {"color": COLORS[i % len(COLORS)], "fmt": MARKERS[i % len(MARKERS)] + ":"}
         curve = records.curve("n", "span_error", n_heads=m, k=k, d=d, rho=rho)
         points(axes[0, 0], curve, label=f"m = {m}, k = {k}, d = {d}, ρ = {rho:g}", **look)
-        share = agreement_probability(m, k, rho, 0.1 * rho)
+        share = float(agreement_probability(law({"n_heads": m, "k": k, "d": d, "rho": rho}), 0.1 * rho))
         axes[0, 1].plot((m - 1) * (k - 1), share, MARKERS[i % len(MARKERS)], color=COLORS[i % len(COLORS)])
     for m, style in ((2, "-"), (3, "--")):
         tokens = np.arange(2, 9 - m)
-        shares = [agreement_probability(m, int(k), 1.0, 0.1) for k in tokens]
+        laws = [law({"n_heads": m, "k": int(k), "d": d, "rho": rho}) for k in tokens]
+        shares = [float(agreement_probability(task, 0.1 * rho)) for task in laws]
         axes[0, 1].plot((m - 1) * (tokens - 1), shares, style, color="0.4", zorder=0, label=f"theory, m = {m}")
     axes[0, 0].axhline(0.25, color="0.4", ls="--")
     axes[0, 0].set(yscale="log", xlabel="examples n", ylabel="span error (sine) before refinement")

@@ -29,9 +29,7 @@ MORE_FAMILIES = ["opposite_values", "dispersed", "opposite", "parallel"]
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     """Fit one learner to one planted layer."""
     m = params["n_heads"]
-    task, (X, y), start = planted(
-        seed, params["n"], d=params["d"], k=params["k"], n_heads=m, rho=params["rho"], family=params["family"]
-    )
+    task, (X, y), start = planted(seed, params["n"], params)
     learner = build(params["learner"], m, start, params["starts"], params["iterations"]).fit(X, y)
     return judged(task, learner)
 

@@ -10,7 +10,7 @@ from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Records, proportion
 from attnlab.common.statistics import of, proportion_of
-from attnlab.mha.figures.instances import PAPER, build, judged, planted
+from attnlab.mha.figures.instances import PAPER, build, judged, law, planted
 from attnlab.mha.figures.recovery import LABELS
 from attnlab.mha.figures.ticks import log_values
 from attnlab.mha.theory import examples_needed
@@ -24,7 +24,7 @@ STARTS, ITERATIONS = 4, 300
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     """Fit a generic layer to few examples."""
     m = params["n_heads"]
-    task, (X, y), start = planted(seed, params["n"], d=params["d"], k=params["k"], n_heads=m, rho=params["rho"])
+    task, (X, y), start = planted(seed, params["n"], params)
     return judged(task, build(params["learner"], m, start, STARTS, ITERATIONS).fit(X, y))
 
 
@@ -52,7 +52,7 @@ def draw(records: Records) -> Canvas:
             lw=1,
         )
     row = next(iter(records))
-    limit = examples_needed(row["n_heads"], row["d"], row["k"])
+    limit = examples_needed(law(row)).value
     ax.axvline(limit, color="0.4", ls="--", label=f"counting limit n = {limit}")
     ax.set(xlabel="examples n", ylabel="share recovered (exact 95 % intervals)", ylim=(-0.03, 1.03))
     log_values(ax, records.values("n"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     """Fit one generic layer."""
     m = params["n_heads"]
-    task, (X, y), start = planted(seed, params["n"], d=params["d"], k=params["k"], n_heads=m, rho=params["rho"])
+    task, (X, y), start = planted(seed, params["n"], params)
     return judged(task, race(m, start).fit(X, y))
 
 

@@ -12,10 +12,11 @@ from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import Seed
 from attnlab.common.validation import integer, one_of
 from attnlab.mha.alignment import equivalences
+from attnlab.mha.engine.levenberg_marquardt import Fit
+from attnlab.mha.engine.moments import moment_basis, moment_features
+from attnlab.mha.engine.race import race, random_starts
 from attnlab.mha.learners.certified import CertifiedRegressor, Prepared
-from attnlab.mha.levenberg_marquardt import Fit
-from attnlab.mha.moments import moment_basis, moment_features
-from attnlab.mha.race import race, random_starts
+from attnlab.mha.learners.holdout import KEPT, Holdout
 from attnlab.mha.sculpting.axes import long_axes
 from attnlab.mha.sculpting.net import search_net
 from attnlab.mha.sculpting.phases import sculpt
@@ -23,7 +24,7 @@ from attnlab.mha.sculpting.phases import sculpt
 STARTS = ("random", "moment", "sculpted")
 # Where sculpting was measured to find the span: few heads and tokens, many different rows.
 _SCULPT_HEADS, _SCULPT_TOKENS, _SCULPT_ROWS = (2, 3), 4, 20_000
-_MOMENT_FEATURES = 2200  # d (d + 1) d / 2 regression features: d <= 16
+_MOMENT_FEATURES = 2300  # d (d + 1) d / 2 regression features: d <= 16
 _FIRST_RANDOM = 4
 
 
@@ -38,13 +39,11 @@ class AttentionLearner(CertifiedRegressor):
     ----------
     n_heads : number of heads; None selects it on validation examples, up to ``max_heads``.
     starts : which kinds of starts may enter, any of ``random``, ``moment``, ``sculpted``.
-    max_starts : random starts of a race.
-    tokens_law : ``boolean`` refuses tokens other than signs; ``auto`` looks.
-    validation_fraction, certificate_fraction : shares of the examples kept from the fit.
-    label_bound : a bound on the absolute labels for the certificate; None takes the fitted layer's own.
-    delta : probability that a statement of the certificate is wrong.
-    max_seconds, max_examples : budgets; at the end of the time the best layer so far is returned.
-    verbose : print progress.
+    n_starts : random starts of a race.
+    holdout : examples kept for the choice of heads and for the certificate; None keeps none.
+    max_seconds : at the end of the time the best layer so far is returned.
+
+    Progress is written to the logger ``attnlab.mha`` at level INFO.
 
     Attributes
     ----------
@@ -70,29 +69,17 @@ class AttentionLearner(CertifiedRegressor):
         *,
         max_heads: int = 6,
         starts: tuple[str, ...] = STARTS,
-        max_starts: int = 12,
-        tokens_law: str = "auto",
-        validation_fraction: float = 0.1,
-        certificate_fraction: float = 0.1,
-        label_bound: float | None = None,
-        delta: float = 0.05,
+        n_starts: int = 12,
+        holdout: Holdout | None = KEPT,
         max_seconds: float | None = None,
-        max_examples: int | None = None,
-        verbose: bool | int = False,
         random_state: Seed = None,
     ) -> None:
         self.n_heads = n_heads
         self.max_heads = max_heads
         self.starts = starts
-        self.max_starts = max_starts
-        self.tokens_law = tokens_law
-        self.validation_fraction = validation_fraction
-        self.certificate_fraction = certificate_fraction
-        self.label_bound = label_bound
-        self.delta = delta
+        self.n_starts = n_starts
+        self.holdout = holdout
         self.max_seconds = max_seconds
-        self.max_examples = max_examples
-        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> AttentionLearner:
@@ -106,13 +93,13 @@ class AttentionLearner(CertifiedRegressor):
                 ready.rows,
                 self._starts(m, ready),
                 rng=ready.rng,
-                max_starts=self.max_starts + len(STARTS) - 1,
+                max_starts=self.n_starts + len(STARTS) - 1,
                 budget=ready.budget,
             )
             seconds[m] = time.monotonic() - begun
             return found
 
-        best = ready.search.run(fit, ready.candidates)
+        best = ready.search.run(fit, ready.candidates, selecting=self.n_heads is None)
         self._conclude(best, ready)
         self.log_ = [{**entry, "seconds": seconds[int(entry["n_heads"])]} for entry in ready.search.log]
         self.validation_nmse_ = ready.search.judge(best)
@@ -126,7 +113,7 @@ class AttentionLearner(CertifiedRegressor):
             raise ValueError(f"starts must name at least one of {STARTS}, got {self.starts!r}")
         for name in self.starts:
             one_of("starts", name, STARTS)
-        integer("max_starts", self.max_starts, low=1)
+        integer("n_starts", self.n_starts, low=1)
         return super()._candidates()
 
     def _starts(self, m: int, ready: Prepared) -> Iterator[np.ndarray]:
@@ -135,7 +122,7 @@ class AttentionLearner(CertifiedRegressor):
         k, d = ready.X.shape[1:]
         random = random_starts(m, d, rng)
         if "random" in self.starts:
-            yield from islice(random, min(_FIRST_RANDOM, self.max_starts))
+            yield from islice(random, min(_FIRST_RANDOM, self.n_starts))
         if "moment" in self.starts and moment_features(d) <= _MOMENT_FEATURES and not budget.spent:
             yield search_net(rows, moment_basis(rows, m), 1.0, m, rng, budget, refine=False).theta
         sculptable = m in _SCULPT_HEADS and k <= _SCULPT_TOKENS and len(rows) >= _SCULPT_ROWS
@@ -153,8 +140,6 @@ def learn(
     n_heads: int | None = None,
     *,
     max_seconds: float | None = None,
-    max_examples: int | None = None,
-    verbose: bool | int = False,
     random_state: Seed = 0,
 ) -> AttentionLearner:
     """Recover a layer from examples: a fitted :class:`AttentionLearner`.
@@ -164,6 +149,4 @@ def learn(
     >>> learn(X, y).n_heads_
     1
     """
-    return AttentionLearner(
-        n_heads, max_seconds=max_seconds, max_examples=max_examples, verbose=verbose, random_state=random_state
-    ).fit(X, y)
+    return AttentionLearner(n_heads, max_seconds=max_seconds, random_state=random_state).fit(X, y)

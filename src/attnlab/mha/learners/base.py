@@ -1,8 +1,8 @@
-"""What all learners of a layer share: checked examples, prediction, score and the split of the data."""
+"""What all learners of a layer share: checked examples, prediction and score."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -10,42 +10,44 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.seeds import Seed, generator
 from attnlab.common.tokens import check_targets, check_tokens
-from attnlab.common.validation import one_of, real
-from attnlab.mha.certificate import Certificate, certify, output_bound
-from attnlab.mha.counting import examples_needed
+from attnlab.common.validation import finite_array
 from attnlab.mha.layer import attention
-
-LAWS = ("auto", "boolean", "gaussian")
-
-
-class Split(NamedTuple):
-    """Example numbers for fitting, for choosing, and for the certificate."""
-
-    train: np.ndarray
-    validation: np.ndarray
-    certificate: np.ndarray
+from attnlab.mha.theory.counts import fewest_examples
 
 
 class LayerRegressor(RegressorMixin, BaseEstimator):
-    """A learner whose fitted state is a layer: ``theta_ (m, d, d)`` and ``w_ (m, d, d_out)``."""
+    """A learner whose fitted state is a layer: ``theta_ (m, d, d)`` and ``w_ (m, d, d_out)``.
+
+    Learners of layers with biases also have ``key_bias_ (m, d)`` and ``constant_ (d_out,)``.
+    """
+
+    # What a learner is told of the law it meets, as the lab reads it.
+    needs: tuple[str, ...] | dict[str, str] = ()
 
     theta_: np.ndarray
     w_: np.ndarray
     n_tokens_: int
+    converged_: bool
+    n_iter_: int
+    stop_reason_: str
 
     def predict(self, X: ArrayLike) -> Float[np.ndarray, "n k o"]:
         """Outputs of the fitted layer on token sequences of the width it was fitted on, of any number of tokens."""
         check_is_fitted(self, "theta_")
-        return attention(check_tokens(X, d=self.theta_.shape[1]), self.theta_, self.w_)
+        biases = getattr(self, "key_bias_", None), getattr(self, "constant_", None)
+        return attention(check_tokens(X, d=self.theta_.shape[1]), self.theta_, self.w_, *biases)
 
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: None = None) -> float:
-        """Share of the outputs' variance explained, over all rows and outputs together."""
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of the outputs' variance explained, over all rows and outputs together; weights are of examples."""
         predicted = self.predict(X)
         truth = check_targets(y, len(predicted), shape=predicted.shape[1:])
-        left = np.sum((truth - predicted) ** 2)
-        return float(1 - left / np.sum((truth - truth.mean(axis=(0, 1))) ** 2))
+        weights = np.ones(len(truth))
+        if sample_weight is not None:
+            weights = finite_array("sample_weight", sample_weight, shape=(len(truth),)).astype(float)
+        weight = weights[:, None, None]
+        mean = np.sum(weight * truth, axis=(0, 1)) / (weights.sum() * truth.shape[1])
+        return float(1 - np.sum(weight * (truth - predicted) ** 2) / np.sum(weight * (truth - mean) ** 2))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -56,62 +58,28 @@ class LayerRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-def check_examples(X: ArrayLike, y: ArrayLike, law: str = "auto") -> tuple[np.ndarray, np.ndarray, str]:
-    """Tokens, outputs and their law; entries other than -1 and +1 are refused where signs were declared."""
-    one_of("tokens_law", law, LAWS)
+def check_examples(X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens and outputs in float64, of matching shapes."""
     tokens = check_tokens(X, min_samples=2).astype(np.float64)
     outputs = check_targets(y, len(tokens), shape=(tokens.shape[1], None)).astype(np.float64)
     if tokens.shape[1] < 2:
         raise ValueError("X must hold at least 2 tokens an example: with one token attention is constant")
-    signs = bool(np.isin(tokens, (-1.0, 1.0)).all())
-    if law == "boolean" and not signs:
-        odd = tokens[~np.isin(tokens, (-1.0, 1.0))][0]
-        raise ValueError(f"X must hold only -1 and +1 when tokens_law='boolean', got {odd:g}")
-    return tokens, outputs, ("boolean" if signs else "gaussian") if law == "auto" else law
+    return tokens, outputs
+
+
+def are_signs(X: np.ndarray) -> bool:
+    """Whether all tokens lie on the cube."""
+    return bool(np.isin(X, (-1.0, 1.0)).all())
 
 
 def check_enough(n: int, m: int, d: int, k: int, d_out: int) -> None:
     """Refuse to fit fewer equations than unknowns, and say how many examples it takes."""
-    needed = examples_needed(m, d, k, d_out)
+    needed = fewest_examples(m, d, k, d_out)
     if n < needed:
         raise ValueError(
             f"{n} examples to fit are too few for n_heads={m}: {m} heads of width {d} need at least {needed} examples "
             f"of {k} tokens (and about twice as many to be recovered)"
         )
-
-
-def split_examples(n: int, validation: float, certificate: float, seed: Seed) -> Split:
-    """A random split; a share of zero gives an empty part."""
-    real("validation_fraction", validation, low=0, high=0.9)
-    real("certificate_fraction", certificate, low=0, high=0.9)
-    if validation + certificate > 0.9:
-        raise ValueError(
-            f"validation_fraction + certificate_fraction must be at most 0.9, got {validation + certificate:g}"
-        )
-    order = generator(seed).permutation(n)
-    v, c = round(validation * n), round(certificate * n)
-    return Split(order[v + c :], order[:v], order[v : v + c])
-
-
-def certify_layer(
-    theta: np.ndarray,
-    w: np.ndarray,
-    X: np.ndarray,
-    y: np.ndarray,
-    *,
-    law: str,
-    delta: float,
-    label_bound: float | None,
-) -> Certificate | None:
-    """Certificate on untouched examples; None without examples.
-
-    The labels' bound defaults to that of the fitted layer: an assumption, exact when the fit is.
-    """
-    if len(X) == 0:
-        return None
-    own = output_bound(w)
-    bound = own + (own if label_bound is None else label_bound)
-    return certify(attention(X, theta, w), y, bound=bound if law == "boolean" else None, delta=delta)
 
 
 def relative_error(y: np.ndarray, predicted: np.ndarray) -> float:

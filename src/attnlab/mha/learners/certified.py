@@ -7,14 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.seeds import Seed, generator
+from attnlab.common.seeds import Seed, stream
+from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, positive
-from attnlab.mha.certificate import Certificate
-from attnlab.mha.layer import Rows, rows_of
-from attnlab.mha.learners.base import LayerRegressor, certify_layer, check_enough, check_examples, split_examples
+from attnlab.mha.certificate import Certificate, certify, check_labels, output_bound
+from attnlab.mha.engine.levenberg_marquardt import OUT_OF_TIME, Fit
+from attnlab.mha.engine.race import Budget
+from attnlab.mha.layer import Rows, attention, rows_of
+from attnlab.mha.learners.base import LayerRegressor, are_signs, check_enough, check_examples
+from attnlab.mha.learners.holdout import NOTHING, Holdout
 from attnlab.mha.learners.selection import HeadSearch
-from attnlab.mha.levenberg_marquardt import Fit
-from attnlab.mha.race import Budget
 
 
 class Prepared(NamedTuple):
@@ -23,8 +25,7 @@ class Prepared(NamedTuple):
     X: np.ndarray
     y: np.ndarray
     rows: Rows
-    held_out: tuple[np.ndarray, np.ndarray]
-    law: str
+    untouched: tuple[np.ndarray, np.ndarray]
     candidates: list[int]
     search: HeadSearch
     budget: Budget
@@ -36,14 +37,8 @@ class CertifiedRegressor(LayerRegressor):
 
     n_heads: int | None
     max_heads: int
-    tokens_law: str
-    validation_fraction: float
-    certificate_fraction: float
-    label_bound: float | None
-    delta: float
+    holdout: Holdout | None
     max_seconds: float | None
-    max_examples: int | None
-    verbose: bool | int
     random_state: Seed
 
     n_heads_: int
@@ -51,26 +46,29 @@ class CertifiedRegressor(LayerRegressor):
 
     def _prepare(self, X: ArrayLike, y: ArrayLike) -> Prepared:
         """Validate everything, then split the examples into train, validation and certificate."""
-        tokens, outputs, law = check_examples(X, y, self.tokens_law)
+        tokens, outputs = check_examples(X, y)
         candidates = self._candidates()
-        budget = Budget.of(self.max_seconds, self.verbose)
-        rng = generator(self.random_state)
-        tokens, outputs = tokens[: self.max_examples], outputs[: self.max_examples]
-        split = split_examples(len(tokens), self.validation_fraction, self.certificate_fraction, rng)
+        holdout = self.holdout or NOTHING
+        if holdout.label_bound is not None:
+            check_labels(outputs, holdout.label_bound)
+        budget = Budget.of(self.max_seconds)
+        rng = stream(self.random_state, "learner", "mha")
+        split = holdout.split(len(tokens), rng)
         _, k, d = tokens.shape
-        check_enough(len(split.train), candidates[0], d, k, outputs.shape[-1])
+        self._check_enough(len(split.train), candidates[0], d, k, outputs.shape[-1])
         train, labels = tokens[split.train], outputs[split.train]
         rows = rows_of(train, labels)
         search = HeadSearch(tokens[split.validation], outputs[split.validation], rows, budget)
-        held_out = tokens[split.certificate], outputs[split.certificate]
-        return Prepared(train, labels, rows, held_out, law, candidates, search, budget, rng)
+        untouched = tokens[split.certificate], outputs[split.certificate]
+        return Prepared(train, labels, rows, untouched, candidates, search, budget, rng)
+
+    def _check_enough(self, n: int, m: int, d: int, k: int, d_out: int) -> None:
+        check_enough(n, m, d, k, d_out)
 
     def _candidates(self) -> list[int]:
         """Validate the parameters; return the numbers of heads to try."""
         if self.max_seconds is not None:
             positive("max_seconds", self.max_seconds)
-        if self.max_examples is not None:
-            integer("max_examples", self.max_examples, low=2)
         if self.n_heads is not None:
             return [integer("n_heads", self.n_heads, low=1)]
         return list(range(1, integer("max_heads", self.max_heads, low=1) + 1))
@@ -79,11 +77,19 @@ class CertifiedRegressor(LayerRegressor):
         """Keep the chosen layer and certify it on examples that nothing has seen."""
         self.theta_, self.w_, self.n_heads_ = best.theta, best.w, len(best.theta)
         self.n_tokens_ = prepared.X.shape[1]
-        self.certificate_ = certify_layer(
-            self.theta_,
-            self.w_,
-            *prepared.held_out,
-            law=prepared.law,
-            delta=self.delta,
-            label_bound=self.label_bound,
+        self.certificate_ = self._certified(*prepared.untouched, float(np.mean(prepared.y**2)))
+        reason = OUT_OF_TIME if prepared.budget.spent else best.reason
+        ended(self, converged=best.converged and reason == best.reason, reason=reason, n_iter=best.n_iter)
+
+    def _certified(self, X: np.ndarray, y: np.ndarray, mean_square: float) -> Certificate | None:
+        """Certificate on untouched examples; None without any. The loss is cut at that of predicting zero."""
+        if len(X) == 0 or self.holdout is None:
+            return None
+        return certify(
+            attention(X, self.theta_, self.w_),
+            y,
+            label_bound=self.holdout.label_bound,
+            output_bound=output_bound(self.w_) if are_signs(X) else np.inf,
+            cut=mean_square,
+            delta=self.holdout.delta,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,16 +16,31 @@ from scipy.optimize import minimize
 
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.precision import float64
-from attnlab.common.seeds import Seed, generator
+from attnlab.common.seeds import Seed, jax_key, stream
+from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, one_of, positive
+from attnlab.mha.engine.levenberg_marquardt import EXACT_FIT, OUT_OF_STEPS, OUT_OF_TIME, SETTLED
+from attnlab.mha.engine.variable_projection import key_covariances, key_responses, regress
 from attnlab.mha.layer import Rows, rows_of
 from attnlab.mha.learners.base import LayerRegressor, check_examples
-from attnlab.mha.varpro import key_covariances, key_responses, regress
 
 METHODS = ("lbfgs", "adam", "projected_lbfgs")
-_LEARNING_RATES = (0.01, 0.05)
+_STEPS = (0.01, 0.05)
+_BLOCK = 100  # Adam steps between two looks at the clock
+DIVERGED = "diverged"
+_GOOD = (EXACT_FIT, SETTLED)
 
 Layer = tuple[Float[Array, "m d d"], Float[Array, "m d o"]]
+
+
+class Run(NamedTuple):
+    """One start, fitted: the layer, its relative squared error, iterations used, and why it stopped."""
+
+    theta: np.ndarray
+    w: np.ndarray
+    nmse: float
+    n_iter: int
+    reason: str
 
 
 class GradientLearner(LayerRegressor):
@@ -37,17 +52,19 @@ class GradientLearner(LayerRegressor):
     method : ``lbfgs`` (SciPy, full batch), ``adam`` (optax, minibatches, cosine decay to zero), or ``projected_lbfgs``:
         L-BFGS on the error with W eliminated by regression, which separates what variable projection gives from what
         second order gives.
-    n_starts : restarts; the best training error wins. Adam's restarts take the learning rates in turn.
+    n_starts : restarts; the best training error wins. Adam's restarts take the steps in turn.
     max_iter : L-BFGS iterations of a start; Adam steps of a start.
-    learning_rate : Adam's peak rate(s).
+    step : Adam's peak rate(s).
     batch_size : Adam's minibatch, in examples.
-    max_seconds : no start is begun after this time.
+    tol : a start has converged when its relative squared error is below, or when its gradient is: the error that a
+        move of the layer's own size along the gradient would change is below the share ``sqrt(tol)`` of the error.
+    max_seconds : every start ends, and none is begun, after this time.
 
     Attributes
     ----------
     theta_, w_ : the layer.
     train_nmse_ : relative squared error on the examples, for each start ``train_nmse_path_``.
-    n_iter_ : iterations or steps of all starts together.
+    n_iter_ : iterations or steps of all starts together; ``converged_`` and ``stop_reason_`` are of the best start.
 
     Examples
     --------
@@ -66,8 +83,9 @@ class GradientLearner(LayerRegressor):
         method: str = "lbfgs",
         n_starts: int = 4,
         max_iter: int = 300,
-        learning_rate: float | tuple[float, ...] = _LEARNING_RATES,
+        step: float | tuple[float, ...] = _STEPS,
         batch_size: int = 256,
+        tol: float = 1e-10,
         max_seconds: float | None = None,
         random_state: Seed = None,
     ) -> None:
@@ -75,42 +93,42 @@ class GradientLearner(LayerRegressor):
         self.method = method
         self.n_starts = n_starts
         self.max_iter = max_iter
-        self.learning_rate = learning_rate
+        self.step = step
         self.batch_size = batch_size
+        self.tol = tol
         self.max_seconds = max_seconds
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> GradientLearner:
         """Run all starts and keep the best."""
-        tokens, outputs, _ = check_examples(X, y)
+        tokens, outputs = check_examples(X, y)
         one_of("method", self.method, METHODS)
         m = integer("n_heads", self.n_heads, low=1)
         n_starts, max_iter = integer("n_starts", self.n_starts, low=1), integer("max_iter", self.max_iter, low=1)
         batch = min(integer("batch_size", self.batch_size, low=1), len(tokens))
-        rates = [positive("learning_rate", rate) for rate in np.atleast_1d(self.learning_rate).tolist()]
+        steps = [positive("step", step) for step in np.atleast_1d(self.step).tolist()]
+        tol = positive("tol", self.tol)
         deadline = np.inf if self.max_seconds is None else time.monotonic() + positive("max_seconds", self.max_seconds)
-        rng = generator(self.random_state)
+        rng = stream(self.random_state, "learner", "mha")
         rows = rows_of(tokens, outputs) if self.method == "projected_lbfgs" else None
-        best = np.inf
-        self.train_nmse_path_, self.n_iter_ = [], 0
+        runs: list[Run] = []
         for start in range(n_starts):
             if start and time.monotonic() >= deadline:
                 break
             theta, w = _initial(m, tokens.shape[-1], outputs.shape[-1], rng)
             if rows is not None:
-                theta, w, error, used = _projected_lbfgs(rows, theta, max_iter)
+                runs.append(_projected_lbfgs(rows, theta, max_iter, tol, deadline))
             elif self.method == "lbfgs":
-                theta, w, error, used = _lbfgs(tokens, outputs, theta, w, max_iter)
+                runs.append(_lbfgs(tokens, outputs, (theta, w), max_iter, tol, deadline))
             else:
-                rate = rates[start % len(rates)]
-                theta, w, error, used = _adam(
-                    tokens, outputs, theta, w, max_iter, rate, batch, int(rng.integers(2**31))
-                )
-            self.train_nmse_path_.append(error)
-            self.n_iter_ += used
-            if error < best or start == 0:
-                best, self.theta_, self.w_ = error, theta, w
-        self.train_nmse_, self.n_tokens_ = float(best), tokens.shape[1]
+                plan = _Plan(max_iter, steps[start % len(steps)], batch, int(rng.integers(2**31)))
+                runs.append(_adam(tokens, outputs, (theta, w), plan, tol, deadline))
+        # A start that left the range of numbers loses to every other; the first is kept when all did.
+        best = min(runs, key=lambda run: run.nmse if np.isfinite(run.nmse) else np.inf)
+        self.theta_, self.w_, self.train_nmse_, self.n_tokens_ = best.theta, best.w, best.nmse, tokens.shape[1]
+        self.train_nmse_path_ = [run.nmse for run in runs]
+        used = sum(run.n_iter for run in runs)
+        ended(self, converged=best.reason in _GOOD, reason=best.reason, n_iter=used)
         return self
 
 
@@ -128,14 +146,14 @@ def _error(layer: Layer, X: Float[Array, "n k d"], y: Float[Array, "n k o"]) -> 
     return jnp.sum((y - outputs) ** 2) / jnp.sum(y**2)
 
 
-_error_jit = jax.jit(_error)
 _error_and_slope = jax.jit(jax.value_and_grad(_error))
 
 
 @float64
 def _lbfgs(
-    X: np.ndarray, y: np.ndarray, theta: np.ndarray, w: np.ndarray, max_iter: int
-) -> tuple[np.ndarray, np.ndarray, float, int]:
+    X: np.ndarray, y: np.ndarray, start: tuple[np.ndarray, np.ndarray], max_iter: int, tol: float, deadline: float
+) -> Run:
+    theta, w = start
     size = theta.size
     tokens, labels = jnp.asarray(X), jnp.asarray(y)
 
@@ -144,21 +162,42 @@ def _lbfgs(
         value, (to_theta, to_w) = _error_and_slope(layer, tokens, labels)
         return float(value), np.concatenate([np.ravel(to_theta), np.ravel(to_w)])
 
-    start = np.concatenate([theta.ravel(), w.ravel()])
-    x, error, used = _minimise(objective, start, max_iter)
-    return x[:size].reshape(theta.shape), x[size:].reshape(w.shape), error, used
+    x, error, used, reason = _minimise(objective, np.concatenate([theta.ravel(), w.ravel()]), max_iter, tol, deadline)
+    return Run(x[:size].reshape(theta.shape), x[size:].reshape(w.shape), error, used, reason)
 
 
 def _minimise(
-    objective: Callable[[np.ndarray], tuple[float, np.ndarray]], start: np.ndarray, max_iter: int
-) -> tuple[np.ndarray, float, int]:
-    """L-BFGS to rounding: the minimum, its value and the iterations used."""
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    max_iter: int,
+    tol: float,
+    deadline: float,
+) -> tuple[np.ndarray, float, int, str]:
+    """L-BFGS to rounding: the minimum, its value, the iterations used and why they ended."""
     options: Any = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-18, "gtol": 1e-12, "maxcor": 20}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    return found.x, float(found.fun), int(found.nit)
+
+    def in_time(x: np.ndarray) -> None:
+        if time.monotonic() >= deadline:
+            raise StopIteration
+
+    callback: Any = in_time
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options, callback=callback)
+    reason = _ending(float(found.fun), found.jac, found.x, tol)
+    if not reason:
+        reason = OUT_OF_TIME if time.monotonic() >= deadline else (SETTLED if found.success else OUT_OF_STEPS)
+    return found.x, float(found.fun), int(found.nit), reason
 
 
-def _projected_lbfgs(rows: Rows, theta: np.ndarray, max_iter: int) -> tuple[np.ndarray, np.ndarray, float, int]:
+def _ending(error: float, slope: np.ndarray, at: np.ndarray, tol: float) -> str:
+    """What the last point says of itself; empty when it is neither exact nor stationary."""
+    if not np.isfinite(error):
+        return DIVERGED
+    if error < tol:
+        return EXACT_FIT
+    return SETTLED if np.linalg.norm(slope) * np.linalg.norm(at) < np.sqrt(tol) * error else ""
+
+
+def _projected_lbfgs(rows: Rows, theta: np.ndarray, max_iter: int, tol: float, deadline: float) -> Run:
     """L-BFGS in Theta alone: W is the regression, whose derivative drops out of the gradient (envelope theorem)."""
     size = float(np.sum(rows.Y**2))
 
@@ -169,48 +208,66 @@ def _projected_lbfgs(rows: Rows, theta: np.ndarray, max_iter: int) -> tuple[np.n
         slope = -2 * rows.Q.T @ (M @ fit.residual[:, :, None])[..., 0]
         return fit.nmse(rows.Y), slope.ravel() / size
 
-    x, error, used = _minimise(objective, theta.ravel(), max_iter)
+    x, error, used, reason = _minimise(objective, theta.ravel(), max_iter, tol, deadline)
     at = x.reshape(theta.shape)
-    return at, regress(rows, at).W, error, used
+    return Run(at, regress(rows, at).W, error, used, reason)
 
 
-@partial(jax.jit, static_argnames=("steps", "batch"))
-def _adam_run(
-    layer: Layer,
+class _Plan(NamedTuple):
+    """What one Adam start does."""
+
+    n_steps: int
+    step: float
+    batch: int
+    seed: int
+
+
+@partial(jax.jit, static_argnames=("block", "batch"))
+def _adam_steps(
+    carry: tuple[Layer, optax.OptState],
     X: Float[Array, "n k d"],
     y: Float[Array, "n k o"],
-    rate: Float[Array, ""],
+    sizes: Float[Array, " block"],
     key: Array,
     *,
-    steps: int,
+    block: int,
     batch: int,
-) -> Layer:
-    optimiser = optax.adam(optax.cosine_decay_schedule(1.0, steps))
+) -> tuple[Layer, optax.OptState]:
+    """A block of steps of the given sizes; a size of zero leaves the layer as it is."""
+    optimiser = optax.scale_by_adam()
 
-    def step(carry: tuple[Layer, optax.OptState], key: Array) -> tuple[tuple[Layer, optax.OptState], None]:
-        layer, state = carry
+    def step(carry: tuple[Layer, optax.OptState], inputs: tuple[Array, Array]) -> tuple[Any, None]:
+        (layer, state), (size, key) = carry, inputs
         chosen = jax.random.randint(key, (batch,), 0, len(X))
         slope = jax.grad(_error)(layer, X[chosen], y[chosen])
         updates, state = optimiser.update(slope, state)
-        return (optax.apply_updates(layer, jax.tree.map(lambda u: rate * u, updates)), state), None
+        return (jax.tree.map(lambda p, u: p - size * u, layer, updates), state), None
 
-    (layer, _), _ = jax.lax.scan(step, (layer, optimiser.init(layer)), jax.random.split(key, steps))
-    return layer
+    return jax.lax.scan(step, carry, (sizes, jax.random.split(key, block)))[0]
 
 
 @float64
 def _adam(
-    X: np.ndarray,
-    y: np.ndarray,
-    theta: np.ndarray,
-    w: np.ndarray,
-    steps: int,
-    rate: float,
-    batch: int,
-    seed: int,
-) -> tuple[np.ndarray, np.ndarray, float, int]:
+    X: np.ndarray, y: np.ndarray, start: tuple[np.ndarray, np.ndarray], plan: _Plan, tol: float, deadline: float
+) -> Run:
+    """Adam in blocks of steps, so that the clock is looked at and one compilation serves every number of steps."""
     tokens, labels = jnp.asarray(X), jnp.asarray(y)
-    layer = (jnp.asarray(theta), jnp.asarray(w))
-    key = jax.random.key(seed)
-    fitted = _adam_run(layer, tokens, labels, jnp.asarray(rate), key, steps=steps, batch=batch)
-    return np.asarray(fitted[0]), np.asarray(fitted[1]), float(_error_jit(fitted, tokens, labels)), steps
+    layer: Layer = (jnp.asarray(start[0]), jnp.asarray(start[1]))
+    carry, used, longest = (layer, optax.scale_by_adam().init(layer)), 0, 0.0
+    sizes = plan.step * (1 + np.cos(np.pi * np.arange(plan.n_steps) / plan.n_steps)) / 2
+    while used < plan.n_steps and time.monotonic() + longest < deadline:
+        begun, first = time.monotonic(), used == 0
+        part = np.zeros(_BLOCK)
+        taken = sizes[used : used + _BLOCK]
+        part[: len(taken)] = taken
+        key = jax_key(plan.seed, "learner", "mha", "batches", used)
+        carry = _adam_steps(carry, tokens, labels, jnp.asarray(part), key, block=_BLOCK, batch=plan.batch)
+        carry[0][0].block_until_ready()
+        used += len(taken)
+        # The first block also compiles, which the others do not.
+        longest = 0.0 if first else max(longest, time.monotonic() - begun)
+    value, (to_theta, to_w) = _error_and_slope(carry[0], tokens, labels)
+    theta, w = (np.asarray(part) for part in carry[0])
+    slope, at = (np.concatenate([np.ravel(a), np.ravel(b)]) for a, b in ((to_theta, to_w), (theta, w)))
+    reason = _ending(float(value), slope, at, tol) or (OUT_OF_TIME if used < plan.n_steps else OUT_OF_STEPS)
+    return Run(theta, w, float(value), used, reason)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.seeds import Seed, generator
+from attnlab.common.seeds import Seed, stream
+from attnlab.common.stopping import ended
 from attnlab.common.validation import integer
+from attnlab.mha.engine.moments import moment_basis, moment_features
+from attnlab.mha.engine.race import Budget
 from attnlab.mha.layer import rows_of
 from attnlab.mha.learners.base import LayerRegressor, check_enough, check_examples
-from attnlab.mha.moments import moment_basis, moment_features
-from attnlab.mha.race import Budget
 from attnlab.mha.sculpting.net import search_net
 
-_MAX_FEATURES = 2200
+_MAX_FEATURES = 2300  # d <= 16
 # Strength of the net's first starts: the tensor fixes the span, not the scale.
 _NORM = 2.0
 
@@ -50,14 +51,15 @@ class MomentLearner(LayerRegressor):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> MomentLearner:
         """Moments, net, refinement."""
-        tokens, outputs, _ = check_examples(X, y)
+        tokens, outputs = check_examples(X, y)
         m = integer("n_heads", self.n_heads, low=1)
         n, k, d = tokens.shape
         check_enough(n, m, d, k, outputs.shape[-1])
         if moment_features(d) > _MAX_FEATURES:
             raise ValueError(f"the moment method needs {moment_features(d)} regression features at d={d}; use d <= 16")
-        rows, rng = rows_of(tokens, outputs), generator(self.random_state)
+        rows, rng = rows_of(tokens, outputs), stream(self.random_state, "learner", "mha")
         self.span_ = moment_basis(rows, m)
         fit = search_net(rows, self.span_, _NORM, m, rng, Budget.of(self.max_seconds), refine=self.refine)
         self.theta_, self.w_, self.n_tokens_ = fit.theta, fit.w, k
+        ended(self, converged=fit.converged, reason=fit.reason, n_iter=fit.n_iter)
         return self

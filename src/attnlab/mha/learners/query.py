@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import logit
 
-from attnlab.common.seeds import Seed, generator
+from attnlab.common.seeds import Seed, stream
+from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.mha.learners.base import LayerRegressor
 
@@ -48,6 +49,8 @@ class QueryLearner(LayerRegressor):
     (20, True)
     """
 
+    needs = ("d",)
+
     def __init__(
         self,
         d: int = 2,
@@ -80,8 +83,9 @@ class QueryLearner(LayerRegressor):
             if self.rank is None:
                 raise ValueError("rank must be given for method='low_rank'")
             rank = integer("rank", self.rank, low=1, high=d)
-            theta = _low_rank(ask, W, rank, generator(self.random_state))
+            theta = _low_rank(ask, W, rank, stream(self.random_state, "learner", "mha"))
         self.theta_, self.w_, self.n_queries_, self.n_tokens_ = theta[None], W[None], ask.count, 2
+        ended(self, converged=True, reason="closed form")
         return self
 
 

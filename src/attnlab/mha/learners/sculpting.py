@@ -9,10 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import Seed
-from attnlab.common.validation import integer, one_of, positive
+from attnlab.common.validation import one_of
+from attnlab.mha.engine.levenberg_marquardt import Fit
 from attnlab.mha.learners.certified import CertifiedRegressor, Prepared
-from attnlab.mha.levenberg_marquardt import Fit
-from attnlab.mha.sculpting.agreement import REACH, ROW_LIMIT, rows_needed
+from attnlab.mha.learners.holdout import KEPT, Holdout
+from attnlab.mha.sculpting.agreement import rows_needed
 from attnlab.mha.sculpting.axes import Span, heads_by_gap, long_axes, span_of_chords
 from attnlab.mha.sculpting.net import search_net
 from attnlab.mha.sculpting.phases import Sculpture, Step, sculpt
@@ -35,15 +36,9 @@ class SculptingLearner(CertifiedRegressor):
     max_heads : largest number tried when selecting.
     body : where the long axes are read: ``kl``, the Hessian of the divergence, or ``linear``, chords by linear
         programs.
-    reach, row_limit : which rows enter the body (see ``sculpting.agreement``).
-    again : how often sum and body are refined.
     refine : False stops after the net: ``theta_`` then lies in the span (or near it), for studying the hull alone.
-    tokens_law : ``boolean`` refuses tokens other than signs; ``auto`` looks.
-    validation_fraction, certificate_fraction : shares of the examples kept from the fit.
-    label_bound : a bound on the absolute labels for the certificate; None takes the fitted layer's own.
-    delta : probability that a statement of the certificate is wrong.
-    max_seconds, max_examples : budgets.
-    verbose : print progress.
+    holdout : examples kept for the choice of heads and for the certificate; None keeps none.
+    max_seconds : at the end of the time the best layer so far is returned.
 
     Attributes
     ----------
@@ -72,35 +67,17 @@ class SculptingLearner(CertifiedRegressor):
         *,
         max_heads: int = 4,
         body: str = "kl",
-        reach: float = REACH,
-        row_limit: int = ROW_LIMIT,
-        again: int = 1,
         refine: bool = True,
-        tokens_law: str = "auto",
-        validation_fraction: float = 0.1,
-        certificate_fraction: float = 0.1,
-        label_bound: float | None = None,
-        delta: float = 0.05,
+        holdout: Holdout | None = KEPT,
         max_seconds: float | None = None,
-        max_examples: int | None = None,
-        verbose: bool | int = False,
         random_state: Seed = None,
     ) -> None:
         self.n_heads = n_heads
         self.max_heads = max_heads
         self.body = body
-        self.reach = reach
-        self.row_limit = row_limit
-        self.again = again
         self.refine = refine
-        self.tokens_law = tokens_law
-        self.validation_fraction = validation_fraction
-        self.certificate_fraction = certificate_fraction
-        self.label_bound = label_bound
-        self.delta = delta
+        self.holdout = holdout
         self.max_seconds = max_seconds
-        self.max_examples = max_examples
-        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> SculptingLearner:
@@ -112,22 +89,16 @@ class SculptingLearner(CertifiedRegressor):
                 f"sculpting needs at least {rows_needed(k, d)} different rows for d={d}, k={k}, got {len(ready.rows)}; "
                 "AttentionLearner works with fewer"
             )
-        sculpture = sculpt(
-            ready.X,
-            ready.y,
-            ready.rows,
-            reach=self.reach,
-            row_limit=self.row_limit,
-            again=self.again,
-            budget=ready.budget,
-        )
+        sculpture = sculpt(ready.X, ready.y, ready.rows, budget=ready.budget)
         for step in sculpture.steps:
             ready.budget.tell(f"{step.name}: {step.summary}")
         self.steps_ = list(sculpture.steps)
         self.w_sum_ = sculpture.agreement.w_sum
         self.gap_heads_ = heads_by_gap(self.steps_[-1].arrays["curvatures"], self.max_heads)
         spans: dict[int, Span] = {}
-        best = ready.search.run(lambda m: self._fit_heads(m, ready, sculpture, spans), ready.candidates)
+        best = ready.search.run(
+            lambda m: self._fit_heads(m, ready, sculpture, spans), ready.candidates, selecting=self.n_heads is None
+        )
         self._conclude(best, ready)
         self.span_, self.curvatures_ = spans[self.n_heads_].basis, spans[self.n_heads_].curvatures
         self.log_ = ready.search.log
@@ -136,9 +107,6 @@ class SculptingLearner(CertifiedRegressor):
     def _candidates(self) -> list[int]:
         """Validate the parameters; return the numbers of heads to try."""
         one_of("body", self.body, BODIES)
-        positive("reach", self.reach)
-        integer("row_limit", self.row_limit, low=1)
-        integer("again", self.again, low=0)
         return super()._candidates()
 
     def _fit_heads(self, m: int, ready: Prepared, sculpture: Sculpture, spans: dict[int, Span]) -> Fit:
@@ -156,7 +124,7 @@ class SculptingLearner(CertifiedRegressor):
         begun = time.monotonic()
         norm = float(np.linalg.norm(sculpture.point.theta))
         fit = search_net(ready.rows, spans[m].basis, norm, m, ready.rng, ready.budget, refine=self.refine)
-        summary = {"n_heads": float(m), "nmse": fit.nmse, "refinement_steps": float(fit.n_steps)}
+        summary = {"n_heads": float(m), "nmse": fit.nmse, "refinement_steps": float(fit.n_iter)}
         self.steps_.append(Step("net, regression and refinement", time.monotonic() - begun, summary))
         return fit
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from attnlab.mha.engine.levenberg_marquardt import Fit, levenberg_marquardt
+from attnlab.mha.engine.race import Budget
 from attnlab.mha.layer import Rows, attention
 from attnlab.mha.learners.base import relative_error
-from attnlab.mha.levenberg_marquardt import Fit, levenberg_marquardt
-from attnlab.mha.race import Budget
 
 # One more head must lower the validation error by this share.
 WORTH = 0.02
@@ -28,26 +29,35 @@ class HeadSearch:
     y: np.ndarray
     rows: Rows
     budget: Budget
+    polishing: bool = True
     log: list[dict[str, float]] = field(default_factory=list)
 
-    def run(self, fit: Callable[[int], Fit], candidates: list[int]) -> Fit:
+    def run(self, fit: Callable[[int], Fit], candidates: list[int], *, selecting: bool) -> Fit:
         """The fit with the fewest heads beyond which the validation error stops falling."""
         best: Fit | None = None
-        lowest = np.inf
+        lowest, settled = np.inf, not selecting
         for m in candidates:
             if best is not None and self.budget.spent:
                 break
-            found = polish(self.rows, fit(m), self.budget)
+            found = self._polished(fit(m), slice(0, _POLISH_ROWS))
             error = self.judge(found)
             self.log.append({"n_heads": m, "train_nmse": found.nmse, "validation_nmse": error})
             self.budget.tell(f"{m} head(s): error {found.nmse:.1e} on fitted rows, {error:.1e} on validation")
-            if best is not None and error > (1 - WORTH) * lowest:
+            if best is not None and not error < (1 - WORTH) * lowest:
+                settled = True
                 break
             best, lowest = found, error
             if error < EXACT_VALIDATION:
+                settled = True
                 break
         assert best is not None
-        return best
+        if not settled and not self.budget.spent:
+            warnings.warn(
+                f"max_heads={candidates[-1]} heads were reached and the validation error ({lowest:.1e}) was still "
+                "falling: there may be more heads; raise max_heads",
+                stacklevel=4,
+            )
+        return self._polished(best, slice(None)) if len(self.rows) > _POLISH_ROWS else best
 
     def judge(self, fit: Fit) -> float:
         """Error on validation examples; on the fitted rows where there are none."""
@@ -55,11 +65,11 @@ class HeadSearch:
             return fit.nmse
         return relative_error(self.y, attention(self.X, fit.theta, fit.w))
 
-
-def polish(rows: Rows, fit: Fit, budget: Budget) -> Fit:
-    """A few further steps on many rows, where labels are noisy and every row counts."""
-    if fit.nmse < NOISY or budget.spent:
-        return fit
-    return levenberg_marquardt(
-        rows.take(slice(0, _POLISH_ROWS)), fit.theta, max_steps=_POLISH_STEPS, deadline=budget.deadline
-    )
+    def _polished(self, fit: Fit, part: slice) -> Fit:
+        """A few further steps on many rows, where labels are noisy and every row counts."""
+        if not self.polishing or fit.nmse < NOISY or self.budget.spent:
+            return fit
+        rows = self.rows.take(part)
+        polished = levenberg_marquardt(rows, fit.theta, max_iter=_POLISH_STEPS, deadline=self.budget.deadline)
+        # These steps are few on purpose: whether the fit settled was decided before them.
+        return Fit(polished.theta, polished.w, polished.nmse, fit.n_iter + polished.n_iter, fit.reason, fit.history)

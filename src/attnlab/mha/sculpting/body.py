@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
+from attnlab.mha.engine.variable_projection import chunks, row_patterns
 from attnlab.mha.layer import Rows
-from attnlab.mha.varpro import chunks, row_patterns
 
 SHRINKAGE = 1e-4
 
@@ -47,7 +47,7 @@ class MinimumNorm:
     divergence: float
     hessian: np.ndarray
     converged: bool
-    n_steps: int
+    n_iter: int
 
 
 def divergence(body: Body, theta: np.ndarray) -> float:
@@ -73,12 +73,12 @@ def derivatives(body: Body, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return gradient / r, hessian / r
 
 
-def minimum_norm_point(body: Body, *, shrinkage: float = SHRINKAGE, max_steps: int = 60) -> MinimumNorm:
+def minimum_norm_point(body: Body, *, shrinkage: float = SHRINKAGE, max_iter: int = 60) -> MinimumNorm:
     """Newton's method on f(Theta) + shrinkage/2 ||Theta||^2, a soft-label logistic regression."""
     d = body.d
-    theta, n_steps, converged = np.zeros((d, d)), 0, False
+    theta, n_iter, converged = np.zeros((d, d)), 0, False
     value = divergence(body, theta)
-    while n_steps < max_steps and not converged:
+    while n_iter < max_iter and not converged:
         gradient, hessian = derivatives(body, theta)
         slope = gradient.reshape(-1) + shrinkage * theta.reshape(-1)
         hessian[np.diag_indices_from(hessian)] += shrinkage
@@ -91,6 +91,6 @@ def minimum_norm_point(body: Body, *, shrinkage: float = SHRINKAGE, max_steps: i
             if trial_value <= value - 1e-4 * length * decrease or decrease < 1e-14:
                 break
             length /= 2
-        theta, value, n_steps = trial, trial_value, n_steps + 1
+        theta, value, n_iter = trial, trial_value, n_iter + 1
         converged = decrease < 1e-12
-    return MinimumNorm(theta, divergence(body, theta), derivatives(body, theta)[1], converged, n_steps)
+    return MinimumNorm(theta, divergence(body, theta), derivatives(body, theta)[1], converged, n_iter)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnlab.mha.engine.levenberg_marquardt import Fit
+from attnlab.mha.engine.race import Budget, race
 from attnlab.mha.layer import Rows
-from attnlab.mha.levenberg_marquardt import Fit
-from attnlab.mha.race import Budget, race
 
 NET_STARTS = 16
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from attnlab.mha.engine.race import Budget
+from attnlab.mha.engine.variable_projection import row_patterns
 from attnlab.mha.layer import Rows
-from attnlab.mha.race import Budget
 from attnlab.mha.sculpting.agreement import REACH, ROW_LIMIT, Agreement, find_agreement, refit_sum, sculpt_again
 from attnlab.mha.sculpting.body import Body, MinimumNorm, minimum_norm_point
 from attnlab.mha.sculpting.crude import crude_sum
-from attnlab.mha.varpro import row_patterns
 
 # The paper's tail rows: this share of the rows, those on which the point of smallest norm is surest.
 _TAIL = 0.01
@@ -113,7 +113,7 @@ def _body_of(agreement: Agreement, reach: float, limit: int, steps: list[Step]) 
         "interior_rows": float(agreement.interior[chosen].sum()),
         "divergence": point.divergence,
         "norm": float(np.linalg.norm(point.theta)),
-        "newton_steps": float(point.n_steps),
+        "newton_steps": float(point.n_iter),
     }
     arrays = {"theta": point.theta, "curvatures": np.linalg.eigvalsh(point.hessian)}
     steps.append(Step("body and point of smallest norm", time.monotonic() - begun, summary, arrays))

@@ -1,0 +1,92 @@
+"""Theory as tables for the page: what JavaScript does not compute from closed forms.
+
+Spectra, energies and complexities of random-feature attention are computed when the page is built. Hardmax for three
+and four tokens and the fitted multi-head layers take longer: they come from ``precomputed.json``, written by
+``python -m attnlab.explore.precompute``.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any
+
+from attnlab.rfa import theory
+from attnlab.rfa.figures.curves import TARGETS
+from attnlab.rfa.task import Task
+from attnlab.rfa.theory.complexity import modes
+
+DIMENSIONS = (8, 16, 32, 64)
+KEYS = (2, 4, 8, 16, 32, 64)
+MODELS = ("rfa", "rfmlp")
+EPS = 0.25  # relative squared error of the approximations in the table of complexities
+_POWER = {1: "", 2: "²", 3: "³", 4: "⁴"}
+LABELS = {
+    **{f"f1_p{p}": f"⟨b, xᵢ⟩{_POWER[p]}" for p in (1, 2, 3, 4)},
+    **{f"x0_p{p}": f"⟨b, x₀⟩{_POWER[p]}" for p in (1, 2)},
+    **{f"f2_q{q}": f"⟨x₀, xᵢ⟩{_POWER[q]} ⟨b, xᵢ⟩" for q in (1, 2, 3, 4)},
+    **{f"corr_p{p}": f"⟨x₀, xᵢ⟩{_POWER[p]}" for p in (2, 3)},
+    "rot_q2": "⟨x₀, O xᵢ⟩² ⟨b, xᵢ⟩",
+    "softmax_g1": "softmaxᵢ(⟨x₀, xᵢ⟩) ⟨b, xᵢ⟩",
+    "softmax_g4": "softmaxᵢ(4⟨x₀, xᵢ⟩) ⟨b, xᵢ⟩",
+}
+
+
+def precomputed() -> dict[str, Any]:
+    """The hardmax tables and the fitted layers shipped with the package."""
+    tables: dict[str, Any] = json.loads((resources.files("attnlab.explore") / "precomputed.json").read_text())
+    return tables
+
+
+def random_features() -> dict[str, Any]:
+    """Spectra of the kernels, energies of the targets and complexities, for every dimension and number of keys."""
+    return {
+        "d": DIMENSIONS,
+        "N": KEYS,
+        "targets": [_target(name) for name in LABELS],
+        "spectra": {d: {N: {m: _spectrum(d, N, m) for m in MODELS} for N in KEYS} for d in DIMENSIONS},
+        "modes": {
+            name: {d: {N: _modes(name, d, N) for N in KEYS} for d in DIMENSIONS}
+            for name in LABELS
+            if TARGETS[name]["target"] != "softmax"
+        },
+    }
+
+
+def _target(name: str) -> dict[str, str]:
+    arguments = ", ".join(f"{key}={json.dumps(value)}" for key, value in TARGETS[name].items())
+    return {"name": name, "label": LABELS[name], "python": arguments}
+
+
+def _spectrum(d: int, n_keys: int, model: str) -> dict[str, Any]:
+    bulk = theory.spectrum(d, n_keys, model)
+    return {
+        "eigenvalue": bulk.eigenvalue.tolist(),
+        "multiplicity": bulk.multiplicity.tolist(),
+        "tail": bulk.tail,
+        "trace": bulk.trace,
+    }
+
+
+def _modes(name: str, d: int, n_keys: int) -> dict[str, Any]:
+    task = Task(d=d, n_keys=n_keys, **TARGETS[name])
+    of_model = {model: dict(zip(("energy", "eigenvalue"), _lists(task, model), strict=True)) for model in MODELS}
+    return {**of_model, "variance": task.variance, "complexity": _complexity(task)}
+
+
+def _lists(task: Task, model: str) -> list[list[float]]:
+    energy, parts = modes(task, model)
+    return [energy.tolist(), parts.sum(axis=0).tolist()]
+
+
+def _complexity(task: Task) -> dict[str, float | None]:
+    biased = None
+    if task.target in ("correlation", "corr_power"):
+        cost = theory.complexity_approx(task, "brfa", eps=EPS)
+        biased = cost if cost < float("inf") else None
+    return {
+        "rfa": theory.complexity_exact(task),
+        "rfmlp": theory.complexity_exact(task, "rfmlp"),
+        "approx": theory.complexity_approx(task, eps=EPS),
+        "biased": biased,
+    }

@@ -1,1 +1,0 @@
-"""Phase diagrams: where in a plane of two parameters learning succeeds."""

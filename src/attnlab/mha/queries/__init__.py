@@ -1,0 +1,1 @@
+"""Recovering a layer by value queries: the learner chooses the tokens."""

@@ -1,0 +1,46 @@
+r"""What can be said about learning a layer before any data are seen.
+
+=============  ====================================================================
+symbol         meaning
+=============  ====================================================================
+m, d, k, o     heads, token width, tokens, output width
+rho            head strength, ||Theta_i||_F
+delta          precision of agreement, or probability that a certificate is wrong
+s, tau         size of a parity, tolerance of a statistical query
+sigma, n       label noise, number of examples
+=============  ====================================================================
+
+Functions of the law take the task first, or the parameters that build it: ``examples_needed(task)`` or
+``examples_needed(n_heads=2, d=8, k=4)``.
+"""
+
+from attnlab.mha.theory.certificates import certificate_examples, certificate_width, tail_probability
+from attnlab.mha.theory.counts import (
+    distinct_rows,
+    examples_needed,
+    query_count,
+    step_flops,
+    unknowns,
+)
+from attnlab.mha.theory.hardness import parity_trivial_error, sq_queries
+from attnlab.mha.theory.layers import agreement_probability, cramer_rao, crude_sum_mean, logit_moments
+from attnlab.mha.theory.learning import bayes_error, least_squares_error
+
+__all__ = [
+    "agreement_probability",
+    "bayes_error",
+    "certificate_examples",
+    "certificate_width",
+    "cramer_rao",
+    "crude_sum_mean",
+    "distinct_rows",
+    "examples_needed",
+    "least_squares_error",
+    "logit_moments",
+    "parity_trivial_error",
+    "query_count",
+    "sq_queries",
+    "step_flops",
+    "tail_probability",
+    "unknowns",
+]

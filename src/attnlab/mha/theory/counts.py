@@ -1,0 +1,99 @@
+r"""Counting: equations against unknowns, different rows of a cube, queries, operations.
+
+The functions without a task are the formulas themselves, for learners; the public ones speak of a law.
+"""
+
+from __future__ import annotations
+
+from math import ceil, comb
+
+from attnlab.common.law import from_law
+from attnlab.common.prediction import Prediction
+from attnlab.common.validation import integer, one_of
+from attnlab.mha.task import Task
+
+
+def layer_numbers(m: int, d: int, o: int) -> int:
+    r"""Numbers in a layer, :math:`m(d^2 + d\,o)`."""
+    return m * d * (d + o)
+
+
+def fewest_examples(m: int, d: int, k: int, o: int) -> int:
+    """The count behind :func:`examples_needed`."""
+    seen = k * min(o, m * (k - 1))
+    return max(ceil(layer_numbers(m, d, o) / (k * o)), ceil(m * d * d / seen))
+
+
+@from_law(Task, "n_heads", "d", "d_out", k=2)
+def unknowns(task: Task) -> Prediction:
+    r"""Numbers in a layer, :math:`m(d^2 + d\,o)`.
+
+    Source: derived here.  Status: exact.
+
+    >>> unknowns(n_heads=2, d=8)
+    256 (exact)
+    """
+    return Prediction(layer_numbers(task.n_heads, task.d, task.outputs))
+
+
+@from_law(Task, "n_heads", "d", "k", "d_out")
+def examples_needed(task: Task) -> Prediction:
+    r"""Fewest examples with as many equations as unknowns.
+
+    An example has k o numbers, so :math:`n k o \ge m(d^2 + d o)`. A row says at most min(o, m(k-1)) numbers about the
+    attention matrices, so also :math:`n k \min(o, m(k-1)) \ge m d^2`.
+
+    Source: derived here.  Status: bound (necessary, not sufficient).
+
+    >>> examples_needed(n_heads=2, d=8, k=4)
+    8 (bound)
+    """
+    k = integer("k", task.k, low=2)
+    return Prediction(fewest_examples(task.n_heads, task.d, k, task.outputs), status="bound")
+
+
+@from_law(Task, "k", "d", n_heads=1)
+def distinct_rows(task: Task) -> Prediction:
+    """How many different rows the cube has: a query among a multiset of k keys that contains it.
+
+    Source: derived here.  Status: exact.
+
+    >>> distinct_rows(k=2, d=1)
+    4 (exact)
+    """
+    corners = int(2**task.d)
+    return Prediction(corners * comb(corners + task.k - 2, task.k - 1))
+
+
+def query_count(d: int, method: str = "pairs", rank: int = 1) -> Prediction:
+    """Value queries that recover one head: d + d^2 (pairs), 2 d (wide), d + 6 r d (low rank).
+
+    Source: derived here, after arXiv:2601.16873.  Status: exact.
+
+    >>> query_count(30), query_count(30, "wide"), query_count(30, "low_rank", rank=2)
+    (930 (exact), 60 (exact), 390 (exact))
+    """
+    d, rank = integer("d", d, low=1), integer("rank", rank, low=1)
+    counts = {"pairs": d + d * d, "wide": 2 * d, "low_rank": d + 6 * rank * d}
+    return Prediction(counts[one_of("method", method, counts)])
+
+
+@from_law(Task, "n_heads", "d", "k")
+def step_flops(task: Task, rows: int) -> Prediction:
+    r"""Floating-point operations of one Levenberg-Marquardt step on so many rows (output width d).
+
+    The parts are in ``detail``: ``assembly`` is the two products over rows, ``row_work`` the work on single rows before
+    them, ``projection`` the elimination of W, ``solve`` the Cholesky factor; ``direct`` is what a symmetric product of
+    the Jacobian with itself would cost instead of the assembly.
+
+    Source: derived here.  Status: exact to leading order.
+    """
+    m, d, k, r = task.n_heads, task.d, integer("k", task.k, low=2), integer("rows", rows, low=1)
+    pairs, all_pairs, size = d * (d + 1) // 2, m * d * (m * d + 1) // 2, m * d * d
+    parts = {
+        "assembly": 2.0 * r * pairs * (all_pairs + m * size),
+        "row_work": 2.0 * r * m * d * d * (3 * k + m * d),
+        "projection": float(size) ** 3,
+        "solve": size**3 / 3,
+    }
+    return Prediction(sum(parts.values()), detail={**parts, "direct": r * d * float(size) ** 2})
