@@ -83,8 +83,9 @@ def fill(app, docname, source):
     """Two pages hold a table made from the code: the claims ledger, and the status of every theory function."""
     if docname == "claims":
         from attnlab.lab import ledger, registry
+        from attnlab.lab.claims import ledger_page
 
-        page = ledger.markdown(registry.figures().values(), ledger.measured(f"{app.srcdir}/data"))
+        page = ledger_page.markdown(registry.figures().values(), ledger.measured(f"{app.srcdir}/data"))
         source[0] = source[0].replace("<!-- ledger -->", page)
     elif docname == "exact":
         from attnlab.lab.formulas import exactness, formula

@@ -39,13 +39,14 @@ def test_reproduce_prints_the_verdict_and_the_report(reproduced):
         assert (folder / "report" / f"slr.manifold.{kind}").stat().st_size > 0
     claims = json.loads((folder / "report" / "claims.json").read_text())
     assert "slr.manifold" in {claim["id"] for claim in claims}
-    assert all(claim["status"] == claim["recorded"] == "holds" for claim in claims)
+    assert all(claim["status"] == claim["registered"] == "holds" for claim in claims)
 
 
 def test_reproduce_ends_with_the_ledger_by_paper_and_its_tally(reproduced):
     _, output = reproduced
     assert "Attention layers provably solve single-location regression (arXiv:2410.01537)" in output
-    assert "claims hold, 0 fail, 0 undecided; none differ from the record" in output.splitlines()[-2]
+    last = "4 claims: 4 hold, 0 fail, 0 undecided, 0 not measured; none differ from the registered verdict"
+    assert output.splitlines()[-2] == last
 
 
 def test_the_time_of_every_figure_is_told_before_it_starts(tmp_path):
@@ -58,8 +59,9 @@ def test_the_ledger_alone_is_written_as_json(reproduced, tmp_path):
     result = attnlab("report", "--store", folder / "s.sqlite", "--ledger", tmp_path / "claims.json")
     assert result.returncode == 0, result.stderr
     content = json.loads((tmp_path / "claims.json").read_text())
-    assert content["command"] == "attnlab reproduce --scale quick"
-    assert content["claims"][0]["id"] == "slr.manifold"
+    assert content["scale"] == "quick"
+    assert {"slr.manifold", "slr.signs"} <= {entry["id"] for entry in content["claims"]}
+    assert content["figures"]["slr.manifold"]["1"]["versions"][0]["attnlab"]
 
 
 def test_the_same_command_again_computes_nothing(reproduced):

@@ -135,7 +135,6 @@ def test_the_p_value_is_below_the_level_exactly_where_the_claim_holds():
 
 def test_thresholds_say_what_they_are():
     assert [str(t) for t in (at_least(12), at_most(0.5), between(1, 2.5))] == ["≥ 12", "≤ 0.5", "in [1, 2.5]"]
-    assert between(1, 4).distance(3) == 1
     assert Estimate(1.0, 0.0, 2.0).runs == 1
 
 

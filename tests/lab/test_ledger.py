@@ -2,16 +2,17 @@
 
 import dataclasses
 import json
-import math
 import runpy
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from toy_figures import CLAIM, FIGURE
 
 from attnlab import lab
 from attnlab.common.claim import Verdict, at_most
+from attnlab.common.intervals import Replicates
 from attnlab.common.records import Estimate
 from attnlab.lab import ledger, registry
 from attnlab.lab.errors import StoreUnwritable
@@ -47,55 +48,66 @@ def test_claims_are_grouped_by_paper_and_what_was_derived_here_comes_last():
     assert sum(map(len, groups.values())) == len(CLAIMS)
 
 
-def undecided(estimate):
-    return Verdict(dataclasses.replace(CLAIM, holds=at_most(1.0)), "quick", "undecided", estimate)
+def undecided(measured):
+    estimate = Estimate(measured.value, *measured.interval(0.95), measured.units)
+    return Verdict(dataclasses.replace(CLAIM, holds=at_most(1.0)), "quick", "undecided", estimate, measured=measured)
+
+
+# mean 0 and standard deviation 1 in four replicates
+UNIT = np.array([-1.5, -0.5, 0.5, 1.5]) / np.sqrt(5 / 3)
 
 
 @pytest.mark.parametrize(
-    ("estimate", "said"),
+    ("values", "said"),
     [
-        (Estimate(0.5, -1.0, 2.0, 4), "about 17 replicates would decide"),
-        (Estimate(1.0, 0.0, 2.0, 4), "at the threshold"),
-        (Estimate(0.5, 0.5, 0.5, 1), "more seeds"),
-        (Estimate(math.nan, math.nan, math.nan, 4), ""),
-        (None, ""),
+        # t_16 s / sqrt(17) = 0.485 <= 0.5 < 0.502 = t_15 s / sqrt(16) at s = 0.943
+        (0.5 + 0.943 * UNIT, "about 17 replicates would decide at this value and noise (4 now)"),
+        (1.0 + UNIT, "the value is at the threshold"),
+        (np.array([0.5]), "more seeds"),
+        # (1.96 * 6.05 / 0.01)^2
+        (0.99 + 6.05 * UNIT, "about 1 400 000 replicates"),
     ],
 )
-def test_an_undecided_claim_says_what_would_decide_it(estimate, said):
-    # s = 1.5 / t_3 * sqrt(4) = 0.943, and t_16 s / sqrt(17) = 0.485 <= 0.5 < 0.502 = t_15 s / sqrt(16)
-    assert said in ledger.decided_by(undecided(estimate))
+def test_an_undecided_claim_says_what_would_decide_it(values, said):
+    assert said in ledger.decided_by(undecided(Replicates(values)))
 
 
-def test_large_numbers_of_runs_are_rounded():
-    # s = 1.2 / 1.984 * 10 = 6.05 at a distance of 0.01: (1.96 * 605)^2
-    assert "about 1 400 000 replicates" in ledger.decided_by(undecided(Estimate(0.99, -0.21, 2.19, 100)))
+def test_what_has_no_number_says_nothing():
+    assert ledger.decided_by(Verdict(CLAIM, "quick", "undecided", None)) == ""
+    assert ledger.power(Verdict(CLAIM, "quick", "undecided", None)) == ""
 
 
-def test_the_file_of_the_ledger_holds_everything(tmp_path):
-    result = lab.run(FIGURE)
-    ledger.write([result], "quick", tmp_path / "claims.json")
-    content = json.loads((tmp_path / "claims.json").read_text(), parse_constant=pytest.fail)
-    (entry,) = content["claims"]
-    assert content["command"] == "attnlab reproduce --scale quick"
-    assert (entry["figure"], entry["record"]) == ("toy.mean", {"quick": "holds", "paper": "holds"})
-    assert entry["changed"] is False
+def test_the_four_counts_add_up():
+    statuses = ["holds"] * 3 + ["fails"] + ["not measured"] * 2
+    assert ledger.tally(statuses) == "6 claims: 3 hold, 1 fail, 0 undecided, 2 not measured"
+
+
+def test_the_file_of_the_ledger_grows_figure_by_figure(tmp_path):
+    file, result = tmp_path / "claims.json", lab.run(FIGURE)
+    other = dataclasses.replace(FIGURE, name="toy.other", claims=(dataclasses.replace(CLAIM, id="toy.9"),))
+    ledger.write([lab.run(other)], "quick", file)
+    ledger.write([result], "quick", file)
+    content = json.loads(file.read_text(), parse_constant=pytest.fail)
+    first, second = content["claims"]
+    assert [first["id"], second["id"]] == ["toy.1", "toy.9"]
+    assert (first["figure"], first["registered"], first["status"]) == ("toy.mean", "holds", "holds")
+    assert content["figures"]["toy.mean"]["1"]["code"] == [result.cells[0].code]
     with pytest.raises(StoreUnwritable, match="cannot write the ledger"):
         ledger.write([result], "quick", tmp_path / "absent" / "claims.json")
 
 
-def test_the_page_shows_every_claim_its_record_and_what_was_measured():
-    known = dataclasses.replace(CLAIM, id="toy.2", registered={"paper": "fails"}, note="a | b")
-    figure = dataclasses.replace(FIGURE, claims=(CLAIM, known))
-    measured = {
-        "quick": {"command": "c", "attnlab": "1", "written": "today", "claims": ledger.entries([lab.run(FIGURE)])}
-    }
-    page = ledger.markdown([figure], measured)
-    first, second = [line for line in page.splitlines() if "`toy." in line]
-    assert "quick: " in first
-    assert first.endswith("| holds | holds |")
-    assert "not yet measured" in second
-    assert second.endswith("| holds | **fails** |")
-    assert r"a \| b" in second
+def test_an_incomplete_figure_is_left_out(tmp_path):
+    ledger.write([dataclasses.replace(lab.run(FIGURE), missing=1)], "quick", tmp_path / "claims.json")
+    assert json.loads((tmp_path / "claims.json").read_text())["claims"] == []
+
+
+def test_a_value_counts_for_the_claim_it_was_measured_for(tmp_path):
+    file = tmp_path / "claims.json"
+    ledger.write([lab.run(FIGURE)], "quick", file)
+    data = json.loads(file.read_text())
+    moved = dataclasses.replace(FIGURE, claims=(dataclasses.replace(CLAIM, holds=at_most(0.5)),))
+    assert list(ledger.current([FIGURE], data)) == ["toy.1"]
+    assert ledger.current([moved], data) == {}
 
 
 @pytest.mark.parametrize(("page", "holds"), [("claims", "`slr.manifold`"), ("exact", "<attnlab.aim.theory.mmse>")])

@@ -15,8 +15,25 @@ from rich.table import Table
 from attnlab import __version__
 from attnlab.cli.arena import arena
 from attnlab.cli.bench import bench_app
+from attnlab.cli.claims import claims_app, confirm, spend
 from attnlab.cli.explore import explore
 from attnlab.cli.jobs import Job, choose_engine, console, execute, exit_code, parse_knob, parse_shard, show, usage
+from attnlab.cli.options import (
+    DryRun,
+    FailFast,
+    KeepOld,
+    LedgerFile,
+    OutFolder,
+    Quiet,
+    RetryFailed,
+    Scale,
+    Scheduler,
+    ShardText,
+    Slurm,
+    StorePath,
+    Tls,
+    Workers,
+)
 from attnlab.cli.plan import plan
 from attnlab.cli.store import store_app
 from attnlab.cli.theory import SETTINGS, theory
@@ -30,27 +47,13 @@ app = typer.Typer(
     "Example: `attnlab reproduce slr` runs every figure of single-location regression.",
 )
 app.add_typer(store_app, name="store")
+app.add_typer(claims_app, name="claims")
 app.command("arena")(arena)
+app.command("confirm")(confirm)
 app.command("explore")(explore)
 app.command("plan")(plan)
 app.command("theory", context_settings=SETTINGS)(theory)
 app.add_typer(bench_app, name="bench")
-
-Scale = Annotated[str, typer.Option(help="quick or paper.")]
-StorePath = Annotated[Path, typer.Option("--store", help="File that keeps the results.")]
-OutFolder = Annotated[Path, typer.Option("--out", help="Folder of the report.")]
-Workers = Annotated[int, typer.Option(help="Local processes; 0 computes in this process.", min=0)]
-Scheduler = Annotated[
-    str, typer.Option(help="Address of a running Dask scheduler, tcp://host:port or tls://host:port.")
-]
-Tls = Annotated[str, typer.Option(help="Files ca,cert,key for a tls:// scheduler.")]
-Slurm = Annotated[Path | None, typer.Option(help="TOML file with SLURM options (dask-jobqueue's arguments, and jobs).")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would run (--slurm: the job script) and stop.")]
-ShardText = Annotated[str, typer.Option("--shard", help="Compute only part i/n, for job arrays; then store merge.")]
-FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Stop at the first failed cell.")]
-RetryFailed = Annotated[bool, typer.Option(help="Compute failed cells again.")]
-KeepOld = Annotated[bool, typer.Option("--keep-old", help="Use stored results of other code than the present.")]
-Quiet = Annotated[bool, typer.Option(help="No progress.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -88,14 +91,20 @@ def reproduce(
     shard: ShardText = "",
     store: StorePath = Path("results/attnlab.sqlite"),
     out: OutFolder = Path("results/report"),
+    ledger_file: LedgerFile = None,
+    decide: Annotated[bool, typer.Option("--decide", help="Then add replicates to undecided claims.")] = False,
+    minutes: Annotated[float, typer.Option(help="Time that --decide may spend.", min=0)] = 10.0,
     fail_fast: FailFast = False,
     retry_failed: RetryFailed = False,
     keep_old: KeepOld = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run figures, decide their claims and write the report. Example: `attnlab reproduce slr.manifold --workers 2`."""
+    """Run figures, decide their claims and write the report. Example: `attnlab reproduce slr.manifold --workers 2`.
+
+    `--decide --minutes 20` then spends twenty minutes on undecided claims, the cheapest to decide first.
+    """
     from attnlab.common.validation import one_of
-    from attnlab.lab import registry
+    from attnlab.lab import ledger, registry
 
     with usage():
         one_of("scale", scale, ["quick", "paper"])
@@ -103,6 +112,12 @@ def reproduce(
         engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
         job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run, True, keep_old)
     results = execute(figures, scale, job)
+    if decide and not job.shard:
+        results = spend(results, scale, job, minutes, max(workers, 1))
+        show(results, recorded=True)
+    if ledger_file is not None and not job.shard:
+        ledger.write(results, scale, ledger_file)
+        console.print(f"ledger: {ledger_file}", soft_wrap=True)
     raise typer.Exit(exit_code(results, recorded=True))
 
 
@@ -158,7 +173,7 @@ def report(
     scale: Scale = "quick",
     store: StorePath = Path("results/attnlab.sqlite"),
     out: OutFolder = Path("results/report"),
-    ledger_file: Annotated[Path | None, typer.Option("--ledger", help="Write the claims alone, as JSON.")] = None,
+    ledger_file: LedgerFile = None,
 ) -> None:
     """Write the report of what is stored, computing nothing. Example: `attnlab report slr`."""
     from attnlab.lab import ledger, registry

@@ -40,6 +40,7 @@ class Job:
     dry_run: bool
     recorded: bool
     keep_old: bool = False
+    stream: int = 1
 
 
 def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
@@ -63,7 +64,8 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
             return []
         written = page.write()
         results = [page.results[figure.name] for figure in runnable]
-    show(results, recorded=job.recorded)
+    skipped = [claim for figure in figures if figure not in runnable for claim in figure.claims]
+    show(results, recorded=job.recorded, not_measured=len(skipped))
     console.print(f"report: {written}", soft_wrap=True)
     return results
 
@@ -74,7 +76,7 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: Liv
     from attnlab.lab.runner import compute_cells, missing_cells
 
     options = {"retry_failed": job.retry_failed, "keep_old": job.keep_old}
-    cells = missing_cells(figures, scale, store, shard=job.shard, **options)
+    cells = missing_cells(figures, scale, store, shard=job.shard, stream=job.stream, **options)
     if cells and not job.quiet:
         _announce(figures, scale, Counter(cell.figure for cell in cells))
     page = None if job.shard else page
@@ -121,18 +123,25 @@ def _skip(figure: Figure, extra: str) -> bool:
     return False
 
 
-def show(results: list[Result], *, recorded: bool) -> None:
-    """The ledger: what differs from the record first, every claim by paper, the tally, and the cells that failed."""
+def show(results: list[Result], *, recorded: bool, not_measured: int = 0) -> None:
+    """The ledger: what differs from the registered verdicts first, every claim by paper, the counts, failed cells.
+
+    ``not_measured`` counts the claims of figures that were skipped.
+    """
     from attnlab.lab import ledger
 
     verdicts = [verdict for result in results for verdict in result.verdicts]
     changed = [verdict for verdict in verdicts if recorded and not verdict.as_registered]
-    for title, group in {"differs from the record": changed, **ledger.by_paper((v.claim, v) for v in verdicts)}.items():
+    for title, group in {
+        "differs from the registered verdict": changed,
+        **ledger.by_paper((v.claim, v) for v in verdicts),
+    }.items():
         if group:
             console.print(_table(title, group, recorded=recorded))
     if verdicts:
-        told = f"; {len(changed) or 'none'} differ from the record" if recorded else ""
-        console.print(f"{ledger.tally(v.status for v in verdicts)}{told}", highlight=False)
+        told = f"; {len(changed) or 'none'} differ from the registered verdict" if recorded else ""
+        statuses = [*(v.status for v in verdicts), *["not measured"] * not_measured]
+        console.print(f"{ledger.tally(statuses)}{told}", highlight=False)
     for result in results:
         if result.figure.unjudged:
             console.print(f"{result.figure.name}: no claim is judged; {result.figure.unjudged}", highlight=False)

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from attnlab.common.intervals import EVERYTHING, Bounds, Fixed, Measured, student
+from attnlab.common import power
+from attnlab.common.intervals import EVERYTHING, Bounds, Fixed, Measured
 from attnlab.common.records import CONFIDENCE, Estimate, Records
 from attnlab.common.statistics import Statistic
 
@@ -36,9 +37,10 @@ class Threshold:
             return "holds"
         return "fails" if self.high < low or high < self.low else "undecided"
 
-    def distance(self, value: float) -> float:
-        """How far the value is from changing sides."""
-        return min(abs(value - self.low), abs(value - self.high))
+    @property
+    def bounds(self) -> Bounds:
+        """Both ends."""
+        return self.low, self.high
 
     def __str__(self) -> str:
         if self.low == -math.inf:
@@ -67,7 +69,8 @@ def between(low: float, high: float) -> Threshold:
 class Verdict:
     """What a claim came to on a set of records.
 
-    ``cells`` counts the rows that the statistic reads, ``unconverged`` those of them whose learner did not converge.
+    ``cells`` counts the rows that the statistic reads, ``unconverged`` those of them whose learner did not converge;
+    ``extended`` says that replicates were added after a look at an undecided verdict.
     """
 
     claim: Claim
@@ -78,6 +81,7 @@ class Verdict:
     measured: Measured | None = None
     cells: int = 0
     unconverged: int = 0
+    extended: bool = False
 
     @property
     def registered(self) -> Status:
@@ -111,28 +115,17 @@ class Verdict:
 
     @property
     def replicates_needed(self) -> float:
-        r"""For an undecided claim, the replicates that would decide it at the present value and noise.
+        """For an undecided claim, the replicates that would decide it at the present value and noise; otherwise NaN."""
+        if self.status != "undecided" or self.measured is None or not math.isfinite(self.measured.value):
+            return math.nan
+        return power.replicates_needed(self.measured, self.claim.holds.bounds, CONFIDENCE)
 
-        The smallest n whose half-width :math:`t_{n-1}\,s/\sqrt n`, with s from the present interval, is below the
-        distance to the threshold. Infinite beyond a billion, NaN where the claim is decided or the noise unknown.
-        """
-        if self.status != "undecided" or self.estimate is None or self.estimate.runs < 2:
+    @property
+    def smallest_effect(self) -> float:
+        """How far inside the threshold the truth must be for this design to show it with probability 80 %."""
+        if self.measured is None or not math.isfinite(self.measured.value):
             return math.nan
-        n, half = self.estimate.runs, (self.estimate.high - self.estimate.low) / 2
-        distance = self.claim.holds.distance(self.estimate.value)
-        spread = half / student(CONFIDENCE, n - 1) * math.sqrt(n)
-        if not math.isfinite(spread) or not math.isfinite(distance):
-            return math.nan
-        few, enough = n, 2 * n
-        while student(CONFIDENCE, enough - 1) * spread / math.sqrt(enough) > distance:
-            few, enough = enough, 2 * enough
-            if enough > 1e9:
-                return math.inf
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            narrow = student(CONFIDENCE, middle - 1) * spread / math.sqrt(middle) <= distance
-            few, enough = (few, middle) if narrow else (middle, enough)
-        return float(enough)
+        return power.smallest_effect(self.measured, self.claim.holds.bounds, CONFIDENCE)
 
 
 @dataclass(frozen=True)

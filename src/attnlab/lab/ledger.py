@@ -1,4 +1,4 @@
-"""The claims ledger: every claim with its source, deciding number, threshold, verdict and record, by paper."""
+"""The claims ledger: every claim with its source, deciding number, threshold, verdict and confirmation, by paper."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-from attnlab.common.claim import Claim, Verdict
+from attnlab.common.claim import STATUSES, Claim, Verdict
 from attnlab.common.figure import Figure
+from attnlab.common.intervals import Fixed
 from attnlab.lab import registry
+from attnlab.lab.claims import registration
 from attnlab.lab.errors import StoreUnwritable
 from attnlab.lab.runner import Result
 
@@ -56,15 +57,25 @@ def by_paper(items: Iterable[tuple[Claim, T]]) -> dict[str, list[T]]:
     return {heading(key): groups[key] for key in order}
 
 
+def count(statuses: Iterable[str]) -> dict[str, int]:
+    """How many claims are in each of the four states; they add up to all.
+
+    >>> count(["holds", "holds", "not measured"])
+    {'holds': 2, 'fails': 0, 'undecided': 0, 'not measured': 1}
+    """
+    found = Counter(statuses)
+    return {status: found[status] for status in STATUSES}
+
+
 def tally(statuses: Iterable[str]) -> str:
-    """How many hold, fail and are undecided, in words."""
-    count = Counter(statuses)
-    told = f"{count['holds']} claims hold, {count['fails']} fail, {count['undecided']} undecided"
-    return told + f", {count['not measured']} not measured" * bool(count["not measured"])
+    """The four counts and their sum, in words."""
+    found = count(statuses)
+    states = f"{found['holds']} hold, {found['fails']} fail, {found['undecided']} undecided"
+    return f"{sum(found.values())} claims: {states}, {found['not measured']} not measured"
 
 
 def decided_by(verdict: Verdict) -> str:
-    """For an undecided claim, how many runs would decide it; empty where that is not the question.
+    """For an undecided claim, how many replicates would decide it; empty where that is not the question.
 
     The value and the noise are taken as they are now, so it is an order of magnitude.
     """
@@ -73,11 +84,20 @@ def decided_by(verdict: Verdict) -> str:
     if verdict.estimate.runs < 2:
         return "one replicate says nothing of the noise: repeat it with more seeds"
     if math.isinf(verdict.replicates_needed):
-        return "the value is at the threshold: no number of runs decides"
+        return "the value is at the threshold: no number of replicates decides"
     if math.isnan(verdict.replicates_needed):
         return ""
     needed = f"about {_round(verdict.replicates_needed)} replicates would decide at this value and noise"
     return f"{needed} ({verdict.estimate.runs} now)"
+
+
+def power(verdict: Verdict) -> str:
+    """The smallest effect that the design would have found with 80 %, in words."""
+    if isinstance(verdict.measured, Fixed) or math.isnan(verdict.smallest_effect):
+        return ""
+    if math.isinf(verdict.smallest_effect):
+        return "no outcome of this many replicates could decide"
+    return f"80 % power at {number(verdict.smallest_effect)} inside the threshold"
 
 
 def number(x: float) -> str:
@@ -99,38 +119,49 @@ def interval(verdict: Verdict) -> str:
 
 def as_dict(verdict: Verdict, figure: Figure) -> dict[str, Any]:
     """One entry of the ledger, for ``claims.json``."""
-    claim, estimate = verdict.claim, verdict.estimate
+    claim = verdict.claim
     return {
         "id": claim.id,
+        "digest": registration.digest(claim, figure),
         "says": claim.says,
         "source": claim.source,
         "paper": paper(claim),
         "title": registry.papers().get(paper(claim), ""),
         "figure": figure.name,
         "scale": verdict.scale,
-        "status": verdict.status,
-        "recorded": verdict.registered,
-        "changed": not verdict.as_registered,
-        "record": {scale: recorded(claim, scale) for scale in SCALES},
-        "value": estimate and estimate.value,
-        "low": estimate and _finite(estimate.low),
-        "high": estimate and _finite(estimate.high),
-        "runs": estimate and estimate.runs,
+        "kind": claim.kind,
+        "statistic": str(claim.statistic),
         "holds_if": str(claim.holds),
         "because": claim.because,
+        "registered": verdict.registered,
+        **outcome(verdict),
+    }
+
+
+def outcome(verdict: Verdict) -> dict[str, Any]:
+    """What a set of records says of a claim."""
+    estimate = verdict.estimate
+    return {
+        "status": verdict.status,
+        "value": estimate and _finite(estimate.value),
+        "low": estimate and _finite(estimate.low),
+        "high": estimate and _finite(estimate.high),
+        "replicates": estimate and estimate.runs,
+        "noisy": verdict.measured is not None and not isinstance(verdict.measured, Fixed),
         "p_value": _finite(verdict.p_value),
-        "statistic": str(claim.statistic),
-        "kind": claim.kind,
-        "cells": verdict.cells,
-        "unconverged": verdict.unconverged,
+        "smallest_effect": _finite(verdict.smallest_effect),
+        "power": power(verdict),
         "replicates_needed": _finite(verdict.replicates_needed),
         "decided_by": decided_by(verdict),
+        "cells": verdict.cells,
+        "unconverged": verdict.unconverged,
+        "extended": verdict.extended,
         "note": verdict.reason,
     }
 
 
 def recorded(claim: Claim, scale: str) -> str:
-    """The verdict on record: *holds* unless the claim says otherwise."""
+    """The verdict that is registered: *holds* unless the claim says otherwise."""
     return claim.registered.get(scale, "holds")
 
 
@@ -139,21 +170,51 @@ def entries(results: Sequence[Result]) -> list[dict[str, Any]]:
     return [as_dict(verdict, result.figure) for result in results for verdict in result.verdicts]
 
 
-def write(results: Sequence[Result], scale: str, file: str | os.PathLike[str]) -> None:
-    """Write the ledger of a scale with what made it, as the documentation reads it; only of complete figures."""
-    whole = [result for result in results if not result.missing and not result.failed]
-    content = {
-        "scale": scale,
-        "command": f"attnlab reproduce --scale {scale}",
-        "attnlab": metadata.version("attnlab"),
-        "written": datetime.date.today().isoformat(),
-        "seconds": round(sum(result.seconds for result in whole)),
-        "claims": entries(whole),
-    }
+def write(
+    results: Sequence[Result], scale: str, file: str | os.PathLike[str], confirmations: Sequence[Result] = ()
+) -> None:
+    """Bring the complete figures of a scale into the ledger's file; what it says of other figures stays.
+
+    ``confirmations`` are results of fresh seeds; a claim's entry shows them under ``confirmation``.
+    """
+    path = Path(file)
+    before = json.loads(path.read_text()) if path.exists() else {}
+    claims = {entry["id"]: entry for entry in before.get("claims", ()) if "digest" in entry}
+    made = before.get("figures", {})
+    for result in [*results, *confirmations]:
+        if result.missing or result.failed:
+            continue
+        _bring(result, claims)
+        made.setdefault(result.figure.name, {})[str(result.stream)] = _made(result)
+    content = {"scale": scale, "figures": made, "claims": sorted(claims.values(), key=lambda entry: str(entry["id"]))}
     try:
-        Path(file).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     except OSError as error:
         raise StoreUnwritable(f"cannot write the ledger to {file}: {error.strerror}") from error
+
+
+def _bring(result: Result, claims: dict[str, dict[str, Any]]) -> None:
+    """Put a result into the entries: the verdict, or beside it the confirmation."""
+    for verdict in result.verdicts:
+        now = as_dict(verdict, result.figure)
+        before = claims.get(now["id"], {})
+        if before.get("digest") != now["digest"]:
+            before = {}
+        if result.stream == 1:
+            kept = {"confirmation": before["confirmation"]} if "confirmation" in before else {}
+            claims[now["id"]] = now | kept
+        else:
+            unmeasured = now | {"status": "not measured", "value": None, "low": None, "high": None}
+            claims[now["id"]] = (before or unmeasured) | {"confirmation": outcome(verdict)}
+
+
+def _made(result: Result) -> dict[str, Any]:
+    return {
+        "written": datetime.date.today().isoformat(),
+        "seconds": round(result.seconds),
+        "code": sorted({cell.code for cell in result.cells}),
+        "versions": result.versions,
+    }
 
 
 def measured(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
@@ -162,58 +223,10 @@ def measured(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     return {scale: json.loads(file.read_text()) for scale, file in files.items() if file.exists()}
 
 
-def markdown(figures: Iterable[Figure], values: Mapping[str, Mapping[str, Any]]) -> str:
-    """The ledger as a page: every claim with the verdicts on record and what was last measured at each scale.
-
-    A value counts only for the sentence and the threshold it was measured for.
-    """
-    claims = [(claim, (claim, figure)) for figure in figures for claim in figure.claims]
-    found = {scale: {entry["id"]: entry for entry in data["claims"]} for scale, data in values.items()}
-    told = [f"{tally(recorded(claim, scale) for claim, _ in claims)} at {scale} scale" for scale in SCALES]
-    lines = [f"On record of {len(claims)} claims: {'; '.join(told)}.", ""]
-    for status in ("fails", "undecided"):
-        ids = [claim.id for claim, _ in claims if status in {recorded(claim, scale) for scale in SCALES}]
-        lines += [f"- **{status}**: " + ", ".join(f'<a href="#{id}"><code>{id}</code></a>' for id in ids)] * bool(ids)
-    for scale, data in values.items():
-        lines += ["", f"Values at {scale} scale: `{data['command']}`, attnlab {data['attnlab']}, {data['written']}."]
-    for title, group in by_paper(claims).items():
-        lines += ["", f"## {title}", "", f"| claim | value [95 %] | {' | '.join(SCALES)} |", "|---|---|---|---|"]
-        lines += [_row(claim, figure, found) for claim, figure in group]
-    return "\n".join(lines) + "\n"
-
-
-def _row(claim: Claim, figure: Figure, found: Mapping[str, Mapping[str, Any]]) -> str:
-    reason = _cell(f"{claim.source}. Holds if {claim.holds}: {claim.because}.") + f" Figure `{figure.name}`."
-    note = f" *{_cell(claim.note)}*" if claim.note else ""
-    now = {scale: entry for scale in found if (entry := found[scale].get(claim.id)) and _same(claim, entry)}
-    values = "<br>".join(_measured(entry, scale) for scale, entry in now.items())
-    verdicts = " | ".join(_verdict(recorded(claim, scale), now.get(scale)) for scale in SCALES)
-    name = f'<span id="{claim.id}"></span>`{claim.id}`'
-    says = f"{name}<br>{_cell(claim.says)}<br><small>{reason}{note}</small>"
-    return f"| {says} | {values or 'not yet measured'} | {verdicts} |"
-
-
-def _same(claim: Claim, entry: Mapping[str, Any]) -> bool:
-    return (entry["says"], entry["holds_if"]) == (claim.says, str(claim.holds))
-
-
-def _measured(entry: Mapping[str, Any], scale: str) -> str:
-    if entry["value"] is None:
-        return f"{scale}: –"
-    text = f"{scale}: {number(entry['value'])}"
-    if None not in (entry["low"], entry["high"]) and entry["runs"] > 1:
-        text += f" [{number(entry['low'])}, {number(entry['high'])}]"
-    return text + (f"<br><small>{entry['decided_by']}</small>" if entry["decided_by"] else "")
-
-
-def _verdict(record: str, entry: Mapping[str, Any] | None) -> str:
-    shown = f"**{record}**" if record != "holds" else record
-    return shown + (f"<br>measured: **{entry['status']}**" if entry and entry["status"] != record else "")
-
-
-def _cell(text: str) -> str:
-    """Text inside a Markdown table: bars and markup characters stand for themselves."""
-    return re.sub(r"([|<>_$*])", r"\\\1", text)
+def current(figures: Iterable[Figure], data: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The entries of a ledger's file that were measured for the claims as they stand, by id."""
+    digests = {claim.id: registration.digest(claim, figure) for figure in figures for claim in figure.claims}
+    return {e["id"]: e for e in data.get("claims", ()) if e.get("digest") == digests.get(e["id"], "")}
 
 
 def _finite(x: float) -> float | None:

@@ -134,7 +134,6 @@ def run(
     store: str | os.PathLike[str] | None = None,
     set: Mapping[str, Any] | None = None,
     keep_old: bool = False,
-    stream: int = 1,
 ) -> Result:
     """Run one figure and return its records, verdicts and drawing.
 
@@ -146,7 +145,6 @@ def run(
     store : file in which results are kept and found again; by default nothing is kept.
     set : knobs to change, for example ``{"d": 64, "seeds": 10}``.
     keep_old : use stored results of other code than the present instead of computing them again.
-    stream : of random numbers; a confirmation uses another than the exploration.
     """
     chosen = registry.select([figure])[0] if isinstance(figure, str) else figure
     chosen = chosen.changed(scale, set or {})
@@ -154,6 +152,6 @@ def run(
         tempfile.TemporaryDirectory() as folder,
         Store(store or Path(folder) / "results.sqlite", writable=True) as opened,
     ):
-        missing = missing_cells([chosen], scale, opened, keep_old=keep_old, stream=stream)
+        missing = missing_cells([chosen], scale, opened, keep_old=keep_old)
         compute_cells(missing, opened, engine or SerialEngine())
-        return collect(chosen, scale, opened, keep_old=keep_old, stream=stream)
+        return collect(chosen, scale, opened, keep_old=keep_old)

@@ -1,0 +1,189 @@
+"""Registering claims, confirming them on fresh seeds, and spending time on those that are undecided."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnlab.cli import options
+from attnlab.cli.jobs import Job, choose_engine, compute, console, parse_shard, usage
+
+if TYPE_CHECKING:
+    from attnlab.common.claim import Verdict
+    from attnlab.common.figure import Figure
+    from attnlab.lab.runner import Result
+
+claims_app = typer.Typer(no_args_is_help=True, help="Claims before they are measured. Example: `attnlab claims check`.")
+RegisteredFile = Annotated[Path | None, typer.Option("--file", help="Registered claims; attnlab's own by default.")]
+
+
+@claims_app.command()
+def register(file: RegisteredFile = None) -> None:
+    """Write what every claim says and how it is decided, with a date. Example: `attnlab claims register`."""
+    from attnlab.lab import registry
+    from attnlab.lab.claims import registration
+
+    changed = registration.register(registry.figures().values(), file)
+    new = [id for id, what in changed.items() if what == "is not registered"]
+    if new:
+        console.print(f"new: {', '.join(new)}", highlight=False)
+    for id, what in changed.items():
+        if id not in new:
+            console.print(f"{id} {what}", highlight=False)
+    console.print(f"{file or registration.own_file()}: {len(changed) or 'no'} entries changed", highlight=False)
+
+
+@claims_app.command()
+def check(
+    file: RegisteredFile = None,
+    measured: Annotated[
+        Path | None, typer.Option(help="A ledger's file, in which every claim must be up to date.")
+    ] = None,
+) -> None:
+    """List claims that are not as registered, or not measured. Example: `attnlab claims check`.
+
+    With `--measured docs/data/claims_paper.json` also those without a value of the present claim and code.
+    """
+    from attnlab.lab import registry
+    from attnlab.lab.claims import registration
+
+    figures = list(registry.figures().values())
+    problems = registration.differences(figures, registration.read(file))
+    if measured is not None:
+        problems |= _not_measured(figures, measured)
+    for id, what in problems.items():
+        console.print(f"{id} {what}", highlight=False)
+    console.print(f"{len(problems) or 'no'} problems in {sum(len(f.claims) for f in figures)} claims", highlight=False)
+    raise typer.Exit(int(bool(problems)))
+
+
+def _not_measured(figures: Sequence[Figure], file: Path) -> dict[str, str]:
+    """The claims that a ledger's file does not hold as they and the code stand."""
+    import json
+
+    from attnlab.lab import ledger
+
+    with usage():
+        if not file.exists():
+            raise ValueError(f"there is no ledger at {file}")
+    data = json.loads(file.read_text())
+    entries = ledger.current(figures, data)
+    found: dict[str, str] = {}
+    for figure in figures:
+        made = data.get("figures", {}).get(figure.name, {}).get("1", {})
+        code = sorted({cell.code for cell in figure.cells(data["scale"])})
+        for claim in figure.claims:
+            if entries.get(claim.id, {}).get("status", "not measured") == "not measured":
+                found[claim.id] = f"is not measured at {data['scale']} scale"
+            elif made.get("code") != code:
+                found[claim.id] = f"was measured at {data['scale']} scale by other code than the present"
+    return found
+
+
+def confirm(
+    names: Annotated[list[str] | None, typer.Argument(help="Systems or figures; all of them if none is named.")] = None,
+    scale: options.Scale = "quick",
+    workers: options.Workers = 0,
+    scheduler: options.Scheduler = "",
+    tls: options.Tls = "",
+    slurm: options.Slurm = None,
+    shard: options.ShardText = "",
+    store: options.StorePath = Path("results/attnlab.sqlite"),
+    ledger_file: Annotated[Path, typer.Option("--ledger", help="File of verdicts and confirmations.")] = Path(
+        "results/claims.json"
+    ),
+    registered: RegisteredFile = None,
+    retry_failed: options.RetryFailed = False,
+    keep_old: options.KeepOld = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run registered claims on fresh seeds and say which hold again. Example: `attnlab confirm slr --workers 2`.
+
+    The seeds are a part of the seed tree that no other command reaches. Verdicts of `attnlab reproduce` are read from
+    the same store and written beside the confirmations. The same command goes on where it was stopped.
+    """
+    from attnlab.common.validation import one_of
+    from attnlab.lab import ledger, registry
+    from attnlab.lab.claims import confirmation
+    from attnlab.lab.runner import collect
+    from attnlab.lab.store import Store
+
+    with usage():
+        one_of("scale", scale, ["quick", "paper"])
+        figures = [figure for figure in registry.select(names or []) if figure.missing_extra() is None]
+        _refuse_unregistered(figures, registered)
+        engine = choose_engine(workers, scheduler, tls, slurm, False)
+        job = Job(engine, store, Path(), parse_shard(shard), False, retry_failed, quiet, False, True, keep_old)
+    job = replace(job, stream=confirmation.CONFIRMATION)
+    with Store(store, writable=True) as opened:
+        compute(figures, scale, job, opened)
+        if job.shard:
+            console.print(f"this part is in {store}; bring the parts together with 'attnlab store merge'")
+            return
+        fresh = [collect(figure, scale, opened, keep_old=keep_old, stream=job.stream) for figure in figures]
+        first = [collect(figure, scale, opened, keep_old=keep_old) for figure in figures]
+    first = [result for result in first if result.cells]
+    pairs = confirmation.beside(first, fresh)
+    _show(pairs)
+    console.print(f"fresh seeds, {ledger.tally(now.status for _, now in pairs)}", highlight=False)
+    console.print(confirmation.summary(pairs), highlight=False)
+    ledger_file.parent.mkdir(parents=True, exist_ok=True)
+    ledger.write(first, scale, ledger_file, fresh)
+    console.print(f"ledger: {ledger_file}", soft_wrap=True)
+    lost = any(before is not None and (before.status, now.status) == ("holds", "fails") for before, now in pairs)
+    raise typer.Exit(int(lost or any(result.failed or result.missing for result in fresh)))
+
+
+def _refuse_unregistered(figures: Sequence[Figure], file: Path | None) -> None:
+    from attnlab.lab.claims import registration
+
+    found = registration.differences(figures, registration.read(file))
+    if found:
+        id, what = next(iter(found.items()))
+        rest = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        raise ValueError(f"only registered claims can be confirmed: {id} {what}{rest}; see 'attnlab claims register'")
+
+
+def _show(pairs: Sequence[tuple[Verdict | None, Verdict]]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from attnlab.lab import ledger
+    from attnlab.lab.claims.confirmation import told
+
+    table = Table(title="verdict and confirmation", title_justify="left", expand=True)
+    for heading in ("claim", "first [95 %]", "fresh seeds [95 %]", "holds if", "says"):
+        table.add_column(escape(heading))
+    for before, now in pairs:
+        earlier = "–" if before is None else ledger.interval(before)
+        row = (now.claim.id, earlier, ledger.interval(now), str(now.claim.holds), told(before, now))
+        table.add_row(*map(escape, row))
+    console.print(table)
+
+
+def spend(results: list[Result], scale: str, job: Job, minutes: float, cores: int) -> list[Result]:
+    """Add replicates to undecided claims, cheapest first, until the time is spent; the results with more of them."""
+    from attnlab.lab.claims import deciding
+    from attnlab.lab.runner import collect
+    from attnlab.lab.store import Store
+
+    by_name = {result.figure.name: result for result in results}
+    end = time.monotonic() + 60 * minutes
+    with Store(job.store, writable=True) as store:
+        while wanted := deciding.proposals(by_name.values()):
+            chosen = wanted[0]
+            left = end - time.monotonic()
+            if chosen.seconds / cores > left:
+                needed = f"{chosen.claim} would take about {chosen.seconds / cores / 60:.1f} min"
+                console.print(f"{max(left, 0) / 60:.1f} min are left; the nearest, {needed}", highlight=False)
+                break
+            figure = deciding.enlarged(chosen.figure, scale, chosen.factor)
+            console.print(f"{chosen.claim}: {chosen.factor:.1f} times the replicates of {figure.name}", highlight=False)
+            compute([figure], scale, job, store)
+            by_name[figure.name] = deciding.marked(collect(figure, scale, store, keep_old=job.keep_old))
+    return [by_name[result.figure.name] for result in results]

@@ -1,0 +1,1 @@
+"""What surrounds a verdict: registration before, confirmation after, many claims at once, replicates that decide."""

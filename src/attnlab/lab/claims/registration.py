@@ -1,0 +1,142 @@
+"""Claims are registered before they are measured: one readable file with sentence, statistic, threshold and reason.
+
+An entry's digest covers all that can decide the claim: its text, threshold and reason, the source code of functions
+that its statistic calls, the number of replicates and the predicted verdicts. A changed claim gets a new digest and
+date, so that a change is a line in the file's history.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import datetime
+import hashlib
+import inspect
+import json
+import os
+import textwrap
+import tomllib
+import types
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from attnlab.common.claim import Claim
+from attnlab.common.figure import Figure
+from attnlab.lab.errors import StoreUnwritable
+
+HEAD = """\
+# Registered claims: what each says, how it is decided, and since when. Made by `attnlab claims register`, not by hand.
+# A claim that differs from its entry here cannot be confirmed; `attnlab claims check` says which do.
+"""
+
+
+def own_file() -> Path:
+    """The file that comes with attnlab."""
+    return Path(str(resources.files("attnlab.lab") / "registered_claims.toml"))
+
+
+def today() -> datetime.date:
+    """The date of what is registered now."""
+    return datetime.date.today()
+
+
+def entry(claim: Claim, figure: Figure) -> dict[str, Any]:
+    """What is registered of a claim, but for the date."""
+    content = {
+        "figure": figure.name,
+        "says": claim.says,
+        "source": claim.source,
+        "statistic": str(claim.statistic),
+        "holds": str(claim.holds),
+        "because": claim.because,
+        "kind": claim.kind,
+        "replicates": claim.replicates,
+        "seeds": {scale: figure.knobs(scale)["seeds"] for scale in figure.scales},
+        "expected": {scale: claim.registered.get(scale, "holds") for scale in figure.scales},
+    }
+    return {**content, "digest": _digest([content, *_code(claim.statistic)])}
+
+
+def digest(claim: Claim, figure: Figure) -> str:
+    """Twelve hexadecimal digits for a claim as it stands."""
+    return str(entry(claim, figure)["digest"])
+
+
+def read(file: str | os.PathLike[str] | None = None) -> dict[str, dict[str, Any]]:
+    """The registered claims by id; none if there is no file."""
+    path = Path(file) if file else own_file()
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def differences(figures: Iterable[Figure], registered: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The claims that are not as registered, by id, each with what is the matter."""
+    found: dict[str, str] = {}
+    for figure in figures:
+        for claim in figure.claims:
+            now, before = entry(claim, figure), registered.get(claim.id)
+            if before is None:
+                found[claim.id] = "is not registered"
+            elif now["digest"] != before["digest"]:
+                parts = [name for name in now if name != "digest" and now[name] != before.get(name)]
+                found[claim.id] = f"has changed since {before['registered']}: {', '.join(parts) or 'code of statistic'}"
+    return found
+
+
+def register(figures: Iterable[Figure], file: str | os.PathLike[str] | None = None) -> dict[str, str]:
+    """Write the file; unchanged claims keep their date. Returns what was new, changed or gone, by id."""
+    shown, path = list(figures), Path(file) if file else own_file()
+    before, day = read(path), today()
+    changed = differences(shown, before)
+    now = {claim.id: entry(claim, figure) for figure in shown for claim in figure.claims}
+    dated = {
+        id: {**content, "registered": day if id in changed else before[id]["registered"]} for id, content in now.items()
+    }
+    try:
+        path.write_text(HEAD + "".join(_table(id, content) for id, content in dated.items()), encoding="utf-8")
+    except OSError as error:
+        raise StoreUnwritable(f"cannot write the registered claims to {path}: {error.strerror}") from error
+    return changed | {id: "is gone" for id in before if id not in now}
+
+
+def _table(id: str, content: Mapping[str, Any]) -> str:
+    lines = [f"{name} = {_value(value)}" for name, value in content.items()]
+    return "\n".join(["", f'["{id}"]', *lines, ""])
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + " }"
+    # a basic string of TOML has the escapes of JSON
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _code(item: Any) -> list[str]:
+    """The source of the functions that a statistic calls, and the plain values that they hold."""
+    if isinstance(item, types.FunctionType):
+        item = inspect.unwrap(item)
+        if item.__module__.startswith("attnlab.common."):
+            return []
+        held = [cell.cell_contents for cell in item.__closure__ or ()]
+        return [_source(item), *(text for part in held for text in _code(part))]
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        return [text for field in dataclasses.fields(item) for text in _code(getattr(item, field.name))]
+    if isinstance(item, list | tuple):
+        return [text for part in item for text in _code(part)]
+    return [repr(item)] if isinstance(item, str | int | float | bool) else []
+
+
+def _source(function: types.FunctionType) -> str:
+    """Without comments, docstring and layout."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
