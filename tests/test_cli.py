@@ -104,6 +104,8 @@ def test_store_commands(reproduced, tmp_path):
         (["reproduce", "slr.manifold", "--scheduler", "tls://127.0.0.1:1", "--tls", "a,b,c"], "not there: a"),
         (["run", "slr.manifold", "--set", "dd=3"], "did you mean 'd'"),
         (["run", "slr.manifold", "--set", "d"], "--set takes name=value"),
+        (["run", "slr.manifold", "--set", "d=abc"], "d must be a whole number, got 'abc'"),
+        (["show", "slr"], "show takes a figure"),
         (["run", "slr.manifold", "--set", "seeds=5000", "--max-cells", "10"], "add --yes"),
         (["run", "absent.toml"], "cannot read absent.toml"),
         (["store", "info", "absent.sqlite"], "no store at absent.sqlite"),
@@ -134,6 +136,39 @@ def test_the_slurm_dry_run_prints_the_job_script(tmp_path):
     assert "#SBATCH --cpus-per-task=8" in result.stdout
     (tmp_path / "slurm.toml").write_text("jobs = 4\n")
     assert "must set 'cores'" in attnlab("reproduce", "--slurm", "slurm.toml", cwd=tmp_path).stderr
+
+
+def test_naming_a_figure_renews_it_in_the_report_of_an_earlier_run(reproduced):
+    folder, _ = reproduced
+    result = attnlab("reproduce", "icl.nonmonotone", "--store", folder / "s.sqlite", "--out", folder / "report")
+    assert result.returncode == 0, result.stderr + result.stdout
+    page = (folder / "report" / "index.html").read_text()
+    assert 'id="slr.manifold"' in page
+    assert 'id="icl.nonmonotone"' in page
+    assert {claim["id"] for claim in json.loads((folder / "report" / "claims.json").read_text())} >= {
+        "slr.manifold",
+        "icl.boundary",
+    }
+
+
+def test_changed_settings_show_numbers_and_no_verdict(tmp_path):
+    result = attnlab("run", "slr.manifold", "--set", "n_steps=2000", "--set", "d=100", "--out", "run", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr + result.stdout
+    assert "no claim is judged; n_steps and d changed" in result.stdout
+    assert json.loads((tmp_path / "run" / "claims.json").read_text()) == []
+
+
+def test_show_describes_a_figure():
+    result = attnlab("show", "slr.manifold")
+    assert result.returncode == 0, result.stderr
+    for words in ("n_steps", "20000", "3 cells", "slr.invariant", "attnlab run slr.manifold --set NAME=VALUE"):
+        assert words in result.stdout
+
+
+def test_no_color_means_no_escape_codes(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in attnlab("show", "slr.manifold").stdout
 
 
 def test_version():

@@ -18,8 +18,10 @@ def __getattr__(name: str) -> Any:
     try:
         return _own(name)
     except AttributeError:
-        from importlib.metadata import entry_points
+        from importlib import import_module
 
-        for point in entry_points(group="attnlab.systems", name=name):
-            return point.load()
-        raise
+        from attnlab.common.systems import systems
+
+        if name not in systems():
+            raise
+        return import_module(systems()[name])

@@ -35,12 +35,12 @@ from attnlab.cli.options import (
     Workers,
 )
 from attnlab.cli.plan import plan
+from attnlab.cli.show import show as describe
 from attnlab.cli.store import store_app
 from attnlab.cli.theory import SETTINGS, theory
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="The laboratory for solvable attention: sample, learn, predict and verify.\n\n"
@@ -52,6 +52,7 @@ app.command("arena")(arena)
 app.command("confirm")(confirm)
 app.command("explore")(explore)
 app.command("plan")(plan)
+app.command("show")(describe)
 app.command("theory", context_settings=SETTINGS)(theory)
 app.add_typer(bench_app, name="bench")
 
@@ -66,14 +67,11 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Show the vers
 @app.command("list")
 def list_everything() -> None:
     """Show systems, figures, tasks and learners, one line each. Example: `attnlab list`."""
-    from attnlab.lab import registry
+    from attnlab.lab.catalogue import catalogue
 
-    systems = {name: registry.summary(registry.system(name)) for name in registry.systems()}
-    figures = {name: figure.title for name, figure in registry.figures().items()}
-    tasks = {name: registry.summary(item) for name, item in registry.tasks().items()}
-    learners = {name: registry.summary(item) for name, item in registry.learners().items()}
-    for title, items in {"systems": systems, "figures": figures, "tasks": tasks, "learners": learners}.items():
+    for title, items in vars(catalogue()).items():
         table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
         for name, text in items.items():
             table.add_row(f"[bold]{name}", text)
         console.print(table, "")

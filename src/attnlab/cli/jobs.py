@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
 from collections import Counter
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from attnlab.lab.runner import Result, Shard
     from attnlab.lab.store import Store
 
+# NO_COLOR asks for no escape codes at all, bold included (no-color.org).
+COLORS: Any = None if os.environ.get("NO_COLOR") else "auto"
 # A log has no width of its own: 80 columns would break every sentence of the verdicts.
-console = Console(emoji=False) if sys.stdout.isatty() else Console(emoji=False, width=160)
+console = Console(emoji=False, color_system=COLORS, width=None if sys.stdout.isatty() else 160)
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
     runnable = [figure for figure in figures if (extra := figure.missing_extra()) is None or _skip(figure, extra)]
     if job.dry_run:
         for figure in runnable:
-            expected = _duration(figure.minutes.get(scale, 0.0))
+            expected = duration(figure.minutes.get(scale, 0.0))
             console.print(f"{figure.name}: {len(figure.cells(scale))} cells, {expected} on two cores")
         raise typer.Exit
     with Store(job.store, writable=True) as store:
@@ -106,13 +109,14 @@ def _announce(figures: list[Figure], scale: str, missing: Counter[str]) -> None:
         if left := missing[figure.name]:
             share = left / len(figure.cells(scale))
             total += share * figure.minutes.get(scale, 0.0)
-            table.add_row(figure.name, f"{left} cells", _duration(share * figure.minutes.get(scale, 0.0)))
-    console.print(f"{missing.total()} cells to compute, {_duration(total)} on two cores")
+            table.add_row(figure.name, f"{left} cells", duration(share * figure.minutes.get(scale, 0.0)))
+    console.print(f"{missing.total()} cells to compute, {duration(total)} on two cores")
     if table.row_count > 1:
         console.print(table, highlight=False)
 
 
-def _duration(minutes: float) -> str:
+def duration(minutes: float) -> str:
+    """A time in words."""
     if minutes <= 0:
         return "time unknown"
     return f"about {minutes:.1f} min" if minutes < 90 else f"about {minutes / 60:.1f} h"

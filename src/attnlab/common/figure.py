@@ -146,8 +146,8 @@ class Figure:
         change the precision only.
         """
         known = self.knobs(scale)
-        for name in knobs:
-            one_of(f"knob of {self.name}", name, known)
+        for name, value in knobs.items():
+            _same_kind(name, value, known[one_of(f"knob of {self.name}", name, known)])
         other = [name for name, value in knobs.items() if name != "seeds" and value != known[name]]
         here = replace(self, scales={**self.scales, scale: [g.changed(knobs) for g in self.scales[scale]]})
         if not other:
@@ -171,3 +171,17 @@ class Figure:
         """The name of the extra to install before this figure can run, if any."""
         absent = [extra for module, extra in self.requires.items() if importlib.util.find_spec(module) is None]
         return absent[0] if absent else None
+
+
+def _same_kind(name: str, value: Any, default: Any) -> None:
+    """Refuse a knob's value of another kind than its default; one value in place of a list is a list of one."""
+    examples = default if isinstance(default, list) else [default]
+    for item in value if isinstance(value, list) else [value]:
+        kinds = {_kind(example) for example in examples if example is not None}
+        if kinds and not (_kind(item) in kinds or (_kind(item) == "whole number" and "number" in kinds)):
+            raise ValueError(f"{name} must be a {' or a '.join(sorted(kinds))}, got {item!r}")
+
+
+def _kind(value: Any) -> str:
+    kinds = {bool: "truth value (true or false)", int: "whole number", float: "number", str: "word"}
+    return kinds.get(type(value), type(value).__name__)

@@ -13,15 +13,13 @@ import importlib
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterable
-from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
 
 from attnlab.common.figure import Figure
 from attnlab.common.reference import Reference
+from attnlab.common.systems import systems
 from attnlab.common.validation import one_of
-
-GROUP = "attnlab.systems"
 
 _own: dict[str, type] = {}
 
@@ -35,13 +33,6 @@ def add(item: type) -> type:
         raise TypeError(f"a task is a dataclass with sample(n, seed), a learner a scikit-learn estimator; got {item!r}")
     _own[f"own.{item.__name__}"] = item
     return item
-
-
-@functools.cache
-def systems() -> dict[str, str]:
-    """The packages of the installed systems by name; attnlab's own come first."""
-    found = sorted(entry_points(group=GROUP), key=lambda point: not point.value.startswith("attnlab."))
-    return {point.name: point.value for point in found}
 
 
 def system(name: str) -> ModuleType:

@@ -1,0 +1,52 @@
+"""``attnlab show``: what a figure is, what can be changed, what it costs and what it decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from attnlab.cli.jobs import console, duration, usage
+
+REPORT = Path("results/report")
+
+
+def show(
+    name: Annotated[str, typer.Argument(metavar="FIGURE", help="A figure, such as slr.manifold.")],
+    report: Annotated[Path, typer.Option(help="Folder of a report, where its picture may be.")] = REPORT,
+) -> None:
+    """Describe one figure: knobs with defaults, cost, claims, picture. Example: `attnlab show slr.manifold`."""
+    from attnlab.lab import registry
+
+    with usage():
+        if "." not in name:
+            raise ValueError(
+                f"show takes one figure, such as slr.manifold, got {name!r}; 'attnlab list' shows them all"
+            )
+        (figure,) = registry.select([name])
+    console.print(f"[bold]{figure.name}[/]  {escape(figure.title)}", highlight=False)
+    console.print(f"{escape(figure.shows)}\n{escape(figure.paper)}\n", highlight=False)
+    scales = list(figure.scales)
+    knobs = Table("knob", *(f"{scale} scale" for scale in scales), box=None, padding=(0, 2, 0, 0))
+    values = {scale: figure.knobs(scale) for scale in scales}
+    for knob in dict.fromkeys(knob for scale in scales for knob in values[scale]):
+        knobs.add_row(knob, *(escape(_short(values[scale].get(knob))) for scale in scales))
+    cost = (f"{len(figure.cells(scale))} cells, {duration(figure.minutes.get(scale, 0))}" for scale in scales)
+    knobs.add_row("", *(f"[dim]{text}[/]" for text in cost))
+    console.print(knobs, highlight=False)
+    for claim in figure.claims:
+        console.print(f"\n[bold]{claim.id}[/]  {escape(claim.says)}", highlight=False)
+        console.print(f"  holds if {escape(f'{claim.statistic} {claim.holds}')}", highlight=False)
+    picture = report / f"{figure.name}.png"
+    shown = f"picture: {picture}" if picture.exists() else f"no picture yet; run: attnlab reproduce {figure.name}"
+    console.print(
+        f"\n{shown}\nchange a knob: attnlab run {figure.name} --set NAME=VALUE", markup=False, highlight=False
+    )
+
+
+def _short(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,15 @@
+"""Which systems are installed: packages that declare the entry point ``attnlab.systems``."""
+
+from __future__ import annotations
+
+import functools
+from importlib.metadata import entry_points
+
+GROUP = "attnlab.systems"
+
+
+@functools.cache
+def systems() -> dict[str, str]:
+    """The packages of the installed systems by name; attnlab's own come first."""
+    found = sorted(entry_points(group=GROUP), key=lambda point: not point.value.startswith("attnlab."))
+    return {point.name: point.value for point in found}

@@ -1,0 +1,84 @@
+"""What is installed, read from source files: a listing imports no system, so that it appears at once.
+
+A test compares it with the registry, which imports everything.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from attnlab.common.systems import systems
+from attnlab.lab.formulas.plain import plain
+
+
+@dataclass
+class Catalogue:
+    """Names and one line each, of systems, figures, tasks and learners."""
+
+    systems: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, str] = field(default_factory=dict)
+    tasks: dict[str, str] = field(default_factory=dict)
+    learners: dict[str, str] = field(default_factory=dict)
+
+
+def catalogue() -> Catalogue:
+    """Read the source of every installed system."""
+    found = Catalogue()
+    for name, package in systems().items():
+        folder = _folder(package)
+        found.systems[name] = _summary(_parsed(folder / "__init__.py"))
+        for file in sorted(folder.glob("figures/*.py")):
+            found.figures |= _figures(_parsed(file))
+        for public, definition, file in _classes(folder):
+            if _is_task(definition):
+                found.tasks[f"{name}.{public}"] = _summary(definition)
+            elif "learners" in file.relative_to(folder).parts:
+                found.learners[f"{name}.{public}"] = _summary(definition)
+    return found
+
+
+def _folder(package: str) -> Path:
+    """Where a package lies; its parents are imported, the package itself is not."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"the package {package} of an installed system is not there")
+    return Path(spec.origin).parent
+
+
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_bytes())
+
+
+def _figures(tree: ast.Module) -> dict[str, str]:
+    """Names and titles of the figures that a file defines."""
+    calls = [
+        n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "Figure"
+    ]
+    values = [{k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)} for call in calls]
+    return {str(v["name"]): str(v["title"]) for v in values if "name" in v and "title" in v}
+
+
+def _classes(folder: Path) -> Iterator[tuple[str, ast.ClassDef, Path]]:
+    """The public classes of a system with the files that define them, by the package's stub."""
+    stub = folder / "__init__.pyi"
+    for node in _parsed(stub if stub.exists() else folder / "__init__.py").body:
+        if not (isinstance(node, ast.ImportFrom) and node.level == 1 and node.module):
+            continue
+        place = folder.joinpath(*node.module.split("."))
+        file = place.with_suffix(".py") if place.with_suffix(".py").exists() else place / "__init__.py"
+        if file.exists():
+            defined = {n.name: n for n in _parsed(file).body if isinstance(n, ast.ClassDef)}
+            yield from ((a.asname or a.name, defined[a.name], file) for a in node.names if a.name in defined)
+
+
+def _is_task(definition: ast.ClassDef) -> bool:
+    methods = {n.name for n in definition.body if isinstance(n, ast.FunctionDef)}
+    return "sample" in methods and any("dataclass" in ast.unparse(d) for d in definition.decorator_list)
+
+
+def _summary(node: ast.Module | ast.ClassDef) -> str:
+    return plain((ast.get_docstring(node) or "").split("\n")[0])
