@@ -16,6 +16,7 @@ from attnlab import __version__
 from attnlab.cli.arena import arena
 from attnlab.cli.bench import bench_app
 from attnlab.cli.claims import claims_app, confirm, spend
+from attnlab.cli.describe import describe
 from attnlab.cli.explore import explore
 from attnlab.cli.jobs import Job, choose_engine, console, execute, exit_code, parse_knob, parse_shard, show, usage
 from attnlab.cli.options import (
@@ -35,7 +36,6 @@ from attnlab.cli.options import (
     Workers,
 )
 from attnlab.cli.plan import plan
-from attnlab.cli.show import show as describe
 from attnlab.cli.store import store_app
 from attnlab.cli.theory import SETTINGS, theory
 

@@ -14,7 +14,7 @@ from attnlab.cli.jobs import console, duration, usage
 REPORT = Path("results/report")
 
 
-def show(
+def describe(
     name: Annotated[str, typer.Argument(metavar="FIGURE", help="A figure, such as slr.manifold.")],
     report: Annotated[Path, typer.Option(help="Folder of a report, where its picture may be.")] = REPORT,
 ) -> None:
@@ -23,9 +23,7 @@ def show(
 
     with usage():
         if "." not in name:
-            raise ValueError(
-                f"show takes one figure, such as slr.manifold, got {name!r}; 'attnlab list' shows them all"
-            )
+            raise ValueError(f"show takes a figure, such as slr.manifold, got {name!r}; 'attnlab list' shows them all")
         (figure,) = registry.select([name])
     console.print(f"[bold]{figure.name}[/]  {escape(figure.title)}", highlight=False)
     console.print(f"{escape(figure.shows)}\n{escape(figure.paper)}\n", highlight=False)
