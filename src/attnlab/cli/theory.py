@@ -56,9 +56,9 @@ def theory(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = Non
 
     Example: `attnlab theory aim.mmse --alpha 0.05:0.2:0.01 --rho 0.5 --plot mmse.png`. Alone it lists them all.
     """
+    from attnlab.common.systems import systems
     from attnlab.lab.formulas.formula import formula, formulas
     from attnlab.lab.formulas.tabulate import request, tabulate
-    from attnlab.lab.registry import systems
 
     with usage():
         order = parse(words or [])

@@ -15,6 +15,7 @@ from typing import Any
 
 from attnlab import __version__
 from attnlab.common.claim import STATUSES, Verdict
+from attnlab.common.systems import systems
 from attnlab.lab import ledger, pictures, registry
 from attnlab.lab.errors import StoreUnwritable
 from attnlab.lab.runner import Result
@@ -120,7 +121,7 @@ def _chapters(entries: Sequence[Entry]) -> list[Chapter]:
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         found.setdefault(entry.name.split(".")[0], []).append(entry)
-    known = registry.systems()
+    known = systems()
     return [
         Chapter(name, registry.summary(registry.system(name)) if name in known else "", group)
         for name, group in found.items()

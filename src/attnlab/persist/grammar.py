@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from attnlab.common.systems import systems
 from attnlab.lab import registry
 from attnlab.persist.archive import KINDS, Arrays, BadFile, plain_dtype
 
@@ -170,7 +171,7 @@ def _class_name(cls: type, where: str) -> str:
 def _public_class(name: str) -> type:
     """The class that a system makes public under ``system.Name``."""
     parts = _CLASS.fullmatch(name)
-    if parts and parts[1] in registry.systems():
+    if parts and parts[1] in systems():
         system = registry.system(parts[1])
         found = getattr(system, parts[2]) if parts[2] in system.__all__ else None
         if isinstance(found, type):
