@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-all check docs bench clean
+.PHONY: help setup reproduce confirm test test-all release-check mutations check docs bench clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,11 +25,27 @@ setup: $(READY) ## create the virtual environment
 reproduce: $(READY) ## run every figure at quick scale and write results/report/index.html
 	$(BIN)/attnlab reproduce --workers $(WORKERS)
 
+confirm: $(READY) ## run the registered claims of every figure again on fresh seeds
+	$(BIN)/attnlab confirm --scale quick --workers $(WORKERS) --store results/quick.sqlite --ledger results/claims_quick.json
+
 test: $(READY) ## the fast test suite
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-test-all: $(READY) ## every test, the slow ones too
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'slow or not slow'
+test-all: $(READY) ## every test, the slow ones too; ORDER=word runs them in another order
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'slow or not slow' $(if $(ORDER),--order-by $(ORDER))
+
+release-check: test-all docs ## before a release: all tests, every claim measured at paper scale, documentation, a clean install
+	$(BIN)/attnlab claims check --measured docs/data/claims_paper.json
+	rm -rf dist build/clean
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/python -m pip install --quiet --disable-pip-version-check dist/attnlab-*.whl
+	cd build && clean/bin/attnlab list && clean/bin/attnlab reproduce slr.manifold --store clean/s.sqlite --out clean/report
+	build/clean/bin/attnlab confirm slr.manifold --store build/clean/s.sqlite --ledger build/clean/claims.json
+	rm -rf build/clean
+
+mutations: $(READY) ## wrong signs in what decides: which tests notice; writes docs/mutations.md
+	$(BIN)/python -m benchmarks.mutations --page docs/mutations.md
 
 check: $(READY) ## lint and types
 	$(BIN)/ruff check .

@@ -64,6 +64,8 @@ def test_compiled_code_is_dropped_when_a_worker_grows_too_large(monkeypatch):
 
     dropped = []
     monkeypatch.setattr(jax, "clear_caches", lambda: dropped.append(True))
+    # set, not left: other tests may have made this process large
+    monkeypatch.setattr(outcome, "COMPILED_CODE_LIMIT", 2**60)
     outcome.compute(FIGURE.cells("quick")[0])
     assert not dropped
     monkeypatch.setattr(outcome, "COMPILED_CODE_LIMIT", 0)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from attnlab import mha
-from attnlab.common.claim import STATUSES
 from attnlab.common.records import Records
 from attnlab.mha.figures import FIGURES
 from attnlab.mha.figures.reach import _span_of_known_rows
@@ -29,7 +28,7 @@ def test_a_figure_runs_draws_and_decides(figure):
     assert len(small.draw(records).axes) > 0
     # a changed figure is not judged; its claims can still read such records
     verdicts = replace(small, claims=figure.claims).decide(records, "quick")
-    assert all(verdict.status in STATUSES for verdict in verdicts)
+    assert not [v for v in verdicts if "cannot be computed" in v.reason or "do not hold numbers" in v.reason]
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.name)

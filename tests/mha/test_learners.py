@@ -66,6 +66,8 @@ def test_too_many_heads_are_reported_as_redundant():
     task = mha.Task(d=4, k=3, n_heads=1, rho=2.0)
     learner = mha.AttentionLearner(2, random_state=0).fit(*task.sample(300))
     assert learner.validation_nmse_ < 1e-12
+    assert "heads [1] have W = 0" in learner.redundant_
+    assert mha.AttentionLearner(1, random_state=0).fit(*task.sample(300)).redundant_ == ""
     assert mha.align(learner.theta_, learner.w_, task.Theta, task.W, tolerance=1e-4).theta_error < 1e-3
 
 

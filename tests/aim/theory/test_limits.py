@@ -9,7 +9,7 @@ from attnlab.aim import theory
 )
 def test_recovery_threshold_counts_parameters(tokens, expected):
     assert theory.recovery_threshold(0.5, tokens) == pytest.approx(expected, rel=1e-5)
-    assert theory.recovery_threshold(0.5, tokens, "hardmax") == np.inf if tokens == 2 else True
+    assert theory.recovery_threshold(0.5, tokens, "hardmax") == np.inf
 
 
 @pytest.mark.parametrize("rho", [0.3, 0.5, 2.0])

@@ -197,7 +197,7 @@ ADVANTAGE = Figure(
     paper="arXiv:2509.21936, sections 4 and 5",
     shows="Softmax attention reaches the Bayes risk, linear attention does not; at equal data it is ahead throughout.",
     scales={
-        "quick": _grids([1.0, 2.0, 5.0, 10.0], [1.0, 2.0, 3.0, 5.0, 10.0], 200, 4, 2**11),
+        "quick": _grids([1.0, 2.0, 5.0, 10.0], [1.0, 2.0, 3.0, 5.0, 10.0], 200, 6, 2**11),
         "paper": _grids([0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0], [0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0], 800, 8, 2**14),
     },
     run=run,
