@@ -6,7 +6,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from attnlab.common.drawing import COLORS, MARKERS, band, line, panels, points, style
-from attnlab.common.records import Curve
+from attnlab.common.records import Curve, Records
 
 
 def test_panels_are_an_array_of_axes_in_the_house_style():
@@ -45,6 +45,15 @@ def test_theory_is_a_line_and_simulation_is_points_with_bars():
     (segments,) = bars.lines[2]
     # one standard error to either side; a single run has none
     assert np.allclose([s[:, 1] for s in segments.get_segments()], [[2.5, 3.5], [4.0, 4.0]])
+
+
+def test_a_mean_over_runs_that_did_not_converge_is_hollow():
+    rows = [{"n": n, "error": 1.0, "converged": n > 1} for n in (1, 2)] + [{"n": 2, "error": 1.0, "converged": None}]
+    _, axes = panels()
+    points(axes[0, 0], Records.of(rows).curve("n", "error"), color=COLORS[1], fmt="s")
+    hollow = axes[0, 0].lines[-1]
+    assert hollow.get_xdata().tolist() == [1.0]
+    assert (hollow.get_marker(), hollow.get_markerfacecolor()) == ("s", "white")
 
 
 def test_a_band_is_the_mean_and_the_central_95_percent():

@@ -62,10 +62,25 @@ def test_a_view_opened_by_its_name_leaves_the_tabs_in_sight(browser, page):
 
 
 def test_tabs_answer_to_arrow_keys(browser, page):
-    show(browser, page, "#aim")
-    find(browser, "#tab-aim").send_keys(Keys.ARROW_LEFT)
-    assert find(browser, "#panel-mha").is_displayed()
-    assert browser.switch_to.active_element.get_attribute("id") == "tab-mha"
+    tabs = [tab.get_attribute("id") for tab in browser.find_elements("css selector", "[role=tab]")]
+    show(browser, page, tabs[0].replace("tab-", "#"))
+    find(browser, f"#{tabs[0]}").send_keys(Keys.ARROW_LEFT)
+    assert find(browser, f"#{tabs[-1].replace('tab', 'panel')}").is_displayed()
+    assert browser.switch_to.active_element.get_attribute("id") == tabs[-1]
+
+
+def test_the_address_keeps_a_value_between_two_stops_of_a_slider(browser, page):
+    show(browser, page, "#aim?channel=hardmax&alpha=0.15")
+    assert state(browser, "aim")["alpha"] == 0.15
+    assert "alpha=0.15" in browser.execute_script("return location.hash")
+
+
+def test_a_trajectory_that_leaves_the_planted_pair_is_not_counted(browser, page):
+    show(browser, page, "#slr?lam=1&off=0.1&time=1000&d=400&L=10")
+    assert "0 of 3 trajectories are near" in facts(browser, "slr")
+    assert "unstable off M" in find(browser, "#panel-slr").text
+    show(browser, page, "#slr?lam=0.05&off=0&time=1000&d=400&L=10")
+    assert "3 of 3 trajectories are near" in facts(browser, "slr")
 
 
 @pytest.mark.parametrize("view", FIRST_FAST)

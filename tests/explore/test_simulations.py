@@ -3,7 +3,8 @@
 import pytest
 
 from attnlab.common.records import proportion
-from attnlab.explore.simulations import count, means, shares, simulations
+from attnlab.common.view import means, shares
+from attnlab.explore.simulations import count, simulations
 from attnlab.lab.errors import UsageError
 
 

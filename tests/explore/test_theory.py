@@ -7,8 +7,8 @@ import pytest
 
 from attnlab import aim, rfa, slr
 from attnlab.aim.figures import spectra
-from attnlab.explore.predictions import DIMENSIONS, EPS, KEYS, LABELS
 from attnlab.mha.theory import examples_needed
+from attnlab.rfa.explorer.tables import DIMENSIONS, EPS, KEYS, LABELS
 from attnlab.rfa.figures.curves import TARGETS
 from attnlab.slr.theory.dynamics import velocity
 
@@ -132,14 +132,14 @@ def test_slr_gradient_flow(page_computes, lam):
 def test_slr_starts_are_possible_pairs_of_vectors(page_computes, random):
     """The Gram matrix of (k*, v*, k, v) must be positive semidefinite, or there is no such start."""
     calls = [[random.uniform(-1, 1, 2).tolist(), off] for off in (0.0, 0.001, 0.1, 0.3) for _ in range(10)]
-    for kappa, nu, theta, eta, rho in page_computes("attnlab.slr.begin", calls):
+    for kappa, nu, theta, eta, rho in page_computes("attnlab.views.slr.begin", calls):
         gram = np.array([[1, 0, kappa, theta], [0, 1, eta, nu], [kappa, eta, 1, rho], [theta, nu, rho, 1]])
         assert np.linalg.eigvalsh(gram)[0] > -1e-12
 
 
 POLYNOMIALS = [name for name in LABELS if not name.startswith("softmax")]
 DATA = 'JSON.parse(document.getElementById("data").textContent)'
-CURVE = f"(target, d, N, model, n) => attnlab.rfa.predict({DATA}, {{ target, d, N }}, model, n)"
+CURVE = f"(target, d, N, model, n) => attnlab.views.rfa.predict({DATA}, {{ target, d, N }}, model, n)"
 
 
 def test_rfa_learning_curves_at_the_nodes_of_the_tables(page_computes, random):
@@ -170,4 +170,4 @@ def test_rfa_complexities(page_computes):
 
 def test_mha_counting_limit(page_computes):
     calls = [[m, d, k] for m in (1, 2, 3, 5) for d in (4, 8, 16) for k in (2, 3, 6)]
-    assert page_computes("attnlab.mha.needed", calls) == [examples_needed(*call) for call in calls]
+    assert page_computes("attnlab.views.mha.needed", calls) == [examples_needed(*call) for call in calls]

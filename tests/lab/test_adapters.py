@@ -13,10 +13,10 @@ from attnlab.lab.contests.adapters import (
     FlattenOutputs,
     FlattenTokens,
     IndexedLayer,
+    Layer,
     PrependQuery,
     ReadOut,
     ScaleTokens,
-    as_layer,
     attention_from_output,
 )
 
@@ -105,7 +105,7 @@ def test_a_read_out_is_one_entry_of_the_matrix():
 @pytest.mark.parametrize("tokens_", [2, 3])
 def test_a_traceless_s_makes_an_indexed_model_a_layer(tokens_):
     source = aim.Task(d=12, tokens=tokens_, rho=0.5, beta=1.3, seed=4)
-    layer = as_layer(source)
+    layer = Layer(source).layer
     X, F = layer.sample(20, seed=5)
     S = source.S - np.trace(source.S) / 12 * np.eye(12)
     assert abs(np.trace(S)) < 1e-12
@@ -128,7 +128,7 @@ def test_the_inner_learner_sees_outputs_of_its_own_model():
             return self
 
     source = aim.Task(d=12, rho=0.5, beta=1.3, seed=4)
-    X, F = as_layer(source).sample(20, seed=5)
+    X, F = Layer(source).layer.sample(20, seed=5)
     seen = IndexedLayer(Spy(), rho=0.5, beta=1.3).fit(X, F).estimator_.y_
     shifted = source.S + (np.sqrt(0.5) - np.trace(source.S) / 12) * np.eye(12)
     assert np.allclose(seen, softmax(1.3 * aim.indices.indices(X, shifted), axis=-1), atol=1e-8)
@@ -136,7 +136,7 @@ def test_the_inner_learner_sees_outputs_of_its_own_model():
 
 def test_message_passing_recovers_the_layer_through_the_adapter():
     source = aim.Task(d=24, rho=0.5, seed=1)
-    layer = as_layer(source)
+    layer = Layer(source).layer
     # alpha = 0.35, well beyond the threshold 0.1875 of exact recovery
     model = IndexedLayer(aim.AMP(0.5, dtype="float64")).fit(*layer.sample(200, seed=1))
     assert np.linalg.norm(model.theta_ - layer.Theta) < 0.01 * np.linalg.norm(layer.Theta)

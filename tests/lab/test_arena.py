@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from attnlab import aim, lab
 from attnlab.lab import registry
 from attnlab.lab.contests.contest import contest
-from attnlab.lab.contests.costs import measured
-from attnlab.lab.contests.entrants import Own
-from attnlab.lab.contests.events import events
+from attnlab.lab.contests.memory import measured
+from attnlab.lab.contests.tasks import posed, query
+from attnlab.lab.spec import Spec
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +79,7 @@ def test_all_learners_of_a_task_see_the_same_examples():
 def test_the_null_predictor_has_relative_error_one_on_every_task():
     lab.add(Mean)
     standings = lab.arena(learners=["own.Mean"], n=[50], seeds=1)
-    assert {row["task"] for row in standings.result.records} == set(events())
+    assert {row["task"] for row in standings.result.records} == set(posed("quick"))
     assert np.allclose(standings.result.records.column("relative_error"), 1)
 
 
@@ -96,7 +96,7 @@ def test_an_edited_learner_is_computed_anew(tmp_path):
     before = contest(["slr.max"], ["own.Mean"]).figure.cells("quick")[0]
     registry._own["own.Mean"] = Checksum  # the same name, other code
     after = contest(["slr.max"], ["own.Mean"]).figure.cells("quick")[0]
-    assert before.id != after.id
+    assert before.code != after.code
     assert before.seed.entropy == after.seed.entropy
 
 
@@ -118,7 +118,7 @@ def test_a_wrong_request_is_refused_before_anything_runs(monkeypatch, request_, 
 
 
 def test_each_task_says_where_its_query_is():
-    queries = {name: event.stage("quick", 0).query for name, event in events().items()}
+    queries = {name: query(task) for name, (task, _) in posed("quick").items()}
     assert queries["rfa.key_power"] == "given"
     assert queries["aim.weight"] == "first"
     assert queries["slr.max"] == queries["mha.layer"] == "none"
@@ -169,10 +169,11 @@ def test_one_attention_weight_is_as_hard_as_one_linear_measurement():
     for alpha in (0.1, 0.25, 0.4):
         half = aim.theory.mmse(alpha / 2, 0.5, tokens=2)
         assert half == pytest.approx(aim.theory.mmse(alpha, 0.5, tokens=1, channel="linear"), abs=1e-6)
-    stage = events()["aim.weight"].stage("quick", 0)
-    references = stage.references(None, round(0.25 * stage.d**2))
+    task, _ = posed("quick")["aim.weight"]
+    spec = Spec(task, Mean(), round(0.25 * task.d**2))
+    references = spec.theory(task, Mean())
     error = aim.theory.mmse(0.125, 0.5, tokens=2)
-    assert references["Bayes"] == pytest.approx(aim.theory.generalization_error(error, 0.5) / 4)
+    assert references["theory.Bayes"] == pytest.approx(aim.theory.generalization_error(error, 0.5) / 4)
 
 
 def test_theory_of_a_tuned_learner_is_that_of_its_chosen_ridge():
@@ -207,17 +208,6 @@ def test_peak_memory_counts_what_a_cell_allocates(tmp_path):
     memory = measured(standings, tmp_path).memory["own.Hungry"]
     assert 75 < memory < 160
     assert measured(standings, tmp_path).memory["own.Hungry"] == memory  # kept, not measured again
-
-
-def test_what_a_user_wrote_travels_by_value():
-    import pickle
-
-    class Local(Mean):
-        pass
-
-    built = pickle.loads(pickle.dumps(Own(Local)))(events()["slr.max"].stage("quick", 0), 10)
-    assert type(built).__name__ == "Local"
-    assert built.fit(np.ones((2, 1, 1)), np.arange(2.0)).mean_ == 0.5
 
 
 def test_the_page_quotes_numbers_of_its_run():
@@ -273,8 +263,7 @@ def test_the_command_line_refuses_wrong_names_in_one_line(tmp_path):
 
 @pytest.mark.slow
 def test_message_passing_on_the_layer_follows_its_bayes_error():
-    stage = events()["aim.layer"].stage("paper", 0)
-    n = round(0.1 * stage.d**2)
+    n = round(0.1 * posed("paper")["aim.layer"].task.d ** 2)
     standings = lab.arena(["aim.layer"], ["AMP"], n=[n], seeds=4, scale="paper")
     (row,) = [row for row in standings.table if row["status"] == "reference"]
     error = standings.error("aim.layer", "AMP")

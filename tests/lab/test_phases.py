@@ -3,7 +3,7 @@ import pytest
 from own_things import Broken, Echo, Shrinking
 
 from attnlab import aim, lab
-from attnlab.lab.lattice import Axis, Node, Square, coarse, divided
+from attnlab.lab.phases.squares import Axis, Node, Square, coarse, divided
 from attnlab.lab.store import Store
 
 X, Y = Axis("a", 0.0, 1.0), Axis("b", 0.0, 2.0)

@@ -14,10 +14,10 @@ from attnlab.cli import app
 from attnlab.lab import registry
 from attnlab.lab.engine import SerialEngine
 from attnlab.lab.errors import UsageError
+from attnlab.lab.own import load
 from attnlab.lab.plans.crossing import bootstrap, first_below, next_size, power_law, search
-from attnlab.lab.plans.own_module import load
+from attnlab.lab.request import check, spec
 from attnlab.lab.store import Store
-from attnlab.lab.trial import Trial
 
 # c/n is at 0.05 for c = 10 at n = 200; the null predictor is the mean of n outputs, which moves it by 1/n
 EXACT = 200
@@ -139,7 +139,7 @@ def test_what_is_neither_task_nor_learner_is_refused():
         lab.plan(Shrinking)
     with pytest.raises(TypeError, match="Echo has no fit"):
         lab.plan(Echo, learners=[Echo])
-    with pytest.raises(TypeError, match="parameters are numbers"):
+    with pytest.raises(TypeError, match="target must have a name"):
         lab.plan(rfa.Task(target=lambda query, keys: query[:, 0]))
 
 
@@ -158,34 +158,40 @@ def test_theory_and_simulation_agree_where_both_speak():
     found = lab.plan(rfa.Task(d=6, n_keys=4, p=1), 0.2, learners=[learner], seeds=4)
     (need,) = found.needs
     assert need.theory is not None
-    assert need.theory.standing == "asymptotic"
+    assert need.theory.status == "asymptotic"
     # an asymptotic curve at some tens of examples: 15 % beside the interval over seeds
     assert need.measured.low / 1.15 < need.theory.n < need.measured.high * 1.15
 
 
-def test_a_learner_is_told_the_law_it_asks_for():
-    trial = Trial.of(["aim.Task"], ["aim.AMP", "aim.GradientDescent"])
-    law = {"task": "aim.Task", "task.d": 20, "task.rho": 0.3, "task.channel": "hardmax", "n_train": 10, "n_test": 10}
-    task, amp = trial.build({**law, "learner": "aim.AMP"}, 0)
-    assert (amp.rho, amp.channel) == (0.3, "hardmax")
-    assert trial.build({**law, "learner": "aim.GradientDescent"}, 0)[1].width == task.width
-    assert trial.build({**law, "learner": "aim.AMP", "learner.rho": 0.7}, 0)[1].rho == 0.7
-    # a learner that finds it out by itself is not told
-    heads = Trial.of(["mha.Task"], ["mha.AttentionLearner"])
-    params = {"task": "mha.Task", "task.d": 4, "task.k": 3, "task.n_heads": 2, "learner": "mha.AttentionLearner"}
-    assert heads.build(params, 0)[1].n_heads is None
+def test_a_learner_is_told_what_it_declares_to_need():
+    law = {"task": "aim.Task", "task.d": 20, "task.rho": 0.3, "n_train": 10, "n_test": 10}
+    task, amp = spec({**law, "learner": "aim.AMP"}).build()
+    assert (amp.rho, amp.channel) == (0.3, task.channel)
+    assert spec({**law, "learner": "aim.GradientDescent"}).build()[1].width == task.width
+    assert spec({**law, "learner": "aim.AMP", "learner.rho": 0.7}).build()[1].rho == 0.7
+    assert spec({**law, "learner": "aim.AMP"}).columns()["learner.rho"] == 0.3
+
+
+def test_a_parameter_of_the_same_name_is_not_taken_from_another_system():
+    layer = {"task": "mha.Task", "task.d": 4, "task.k": 3, "task.n_heads": 2, "n_train": 10}
+    assert spec({**layer, "learner": "rfa.RandomFeatureAttention"}).build()[1].n_heads == 1000
+    assert spec({**layer, "learner": "mha.GradientLearner"}).build()[1].n_heads == 2
+    # a learner that finds the number of heads by itself does not declare it
+    assert spec({**layer, "learner": "mha.AttentionLearner"}).build()[1].n_heads is None
+    # mha's rho is another rho, and the law of aim's learner is more than that
+    assert spec({**layer, "learner": "aim.AMP"}).build()[1].rho == 0.5
 
 
 def test_alpha_is_the_number_of_examples_where_the_task_knows_it():
-    trial = Trial.of(["aim.Task", "slr.Task"], ["aim.AMP", "slr.LinearPredictor"])
-    common = {"n_test": 50}
-    trial.check({"task": "aim.Task", "task.d": 20, "learner": "aim.AMP", "alpha": 0.1, **common})
+    common = {"task": "aim.Task", "task.d": 20, "learner": "aim.AMP", "n_test": 50}
+    check({**common, "alpha": 0.1})
+    assert spec({**common, "alpha": 0.1}).n_train == 40
     for wrong in ({"alpha": 0.1, "n_train": 10}, {}):
         with pytest.raises(ValueError, match="n_train or as alpha"):
-            trial.check({"task": "aim.Task", "task.d": 20, "learner": "aim.AMP", **wrong, **common})
+            check({**common, **wrong})
     law = {"task": "slr.Task", "task.d": 20, "task.L": 3}
     with pytest.raises(ValueError, match="does not know what alpha means"):
-        trial.check({**law, "learner": "slr.LinearPredictor", "alpha": 0.1, **common})
+        check({**law, "learner": "slr.LinearPredictor", "alpha": 0.1})
 
 
 def test_a_plan_is_saved_as_json_and_picture(tmp_path):

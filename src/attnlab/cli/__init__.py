@@ -145,11 +145,11 @@ def run(
     Examples: `attnlab run slr.manifold --set d=100 --set seeds=10`, `attnlab run my-sweep.toml --workers 2`.
     """
     from attnlab.lab import registry, sweep
-    from attnlab.lab.plans import own_module
+    from attnlab.lab.own import load
 
     with usage():
         for file in module or []:
-            own_module.load(file)
+            load(file)
         if what.endswith(".toml"):
             figure, scale = sweep.read(what)
         else:

@@ -12,7 +12,7 @@ from attnlab.cli.jobs import Job, choose_engine, compute, console, exit_code, sh
 
 if TYPE_CHECKING:
     from attnlab.lab.contests.contest import Contest
-    from attnlab.lab.contests.scoreboard import Standings
+    from attnlab.lab.contests.table import Standings
 
 
 def arena(
@@ -40,7 +40,7 @@ def arena(
     `attnlab arena --module my_learner.py --learners own.MyLearner,linear`.
     """
     from attnlab.lab.contests.contest import contest
-    from attnlab.lab.plans.own_module import load
+    from attnlab.lab.own import load
 
     with usage():
         for file in module or []:
@@ -59,7 +59,7 @@ def arena(
 
 
 def _run(request: Contest, job: Job, memory_workers: int | None) -> int:
-    from attnlab.lab.contests.costs import measured
+    from attnlab.lab.contests.memory import measured
     from attnlab.lab.runner import collect
     from attnlab.lab.store import Store
 
@@ -77,7 +77,7 @@ def _run(request: Contest, job: Job, memory_workers: int | None) -> int:
 
 def _show(standings: Standings) -> None:
     """The errors at the largest number of examples, as a table."""
-    from attnlab.lab.contests.scoreboard import KINDS
+    from attnlab.lab.contests.table import KINDS
 
     for kind in KINDS:
         if rows := standings.matrix(kind):
@@ -88,11 +88,11 @@ def _show(standings: Standings) -> None:
 
 
 def _list() -> None:
-    from attnlab.lab.contests.entrants import entrants
-    from attnlab.lab.contests.events import events
+    from attnlab.lab.contests.learners import entered
+    from attnlab.lab.contests.tasks import posed
 
-    console.print("tasks: " + ", ".join(events()), highlight=False)
-    console.print("learners: " + ", ".join(entrants()), highlight=False)
+    console.print("tasks: " + ", ".join(posed("quick")), highlight=False)
+    console.print("learners: " + ", ".join(entered()), highlight=False)
 
 
 def _words(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from attnlab.cli.jobs import choose_engine, console, parse_knob, usage
 
 if TYPE_CHECKING:
-    from attnlab.lab.plans.needs import Plan
+    from attnlab.lab.plans.plan import Plan
 
 
 def plan(
@@ -37,9 +37,9 @@ def plan(
 
     Example: `attnlab plan rfa.Task --error 0.1 --set task.d=8 --set task.n_keys=8`. Stopped, the same command goes on.
     """
-    from attnlab.lab.plans.own_module import load
+    from attnlab.lab.measure import silent
+    from attnlab.lab.own import load
     from attnlab.lab.plans.planner import plan as find
-    from attnlab.lab.plans.rounds import quietly
 
     with usage():
         for file in module or []:
@@ -58,7 +58,7 @@ def plan(
                 n_test=n_test,
                 engine=engine,
                 store=store,
-                say=quietly if quiet else lambda line: console.print(line, highlight=False),
+                notify=silent if quiet else lambda line: console.print(line, highlight=False),
             )
         except KeyboardInterrupt:
             console.print(f"stopped; what is finished is in {store}, the same command goes on from there")

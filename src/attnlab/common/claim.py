@@ -172,7 +172,7 @@ class Claim:
             # a result that is None or a word where a number is expected
             return Verdict(self, scale, "undecided", None, f"the records do not hold numbers: {problem}")
         status, reason = self._decide(measured, estimate)
-        unconverged = sum(not row.get("converged", True) for row in rows)
+        unconverged = sum(row.get("converged") is False for row in rows)
         return Verdict(self, scale, status, estimate, reason, measured, len(rows), unconverged)
 
     def _decide(self, measured: Measured, estimate: Estimate) -> tuple[Status, str]:

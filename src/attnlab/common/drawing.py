@@ -40,9 +40,14 @@ def panels(
 
 
 def points(axes: Axes, curve: Curve, **options: Any) -> None:
-    """Simulation: means as markers, one standard error as bars."""
+    """Simulation: means as markers, one standard error as bars; hollow where a run did not converge."""
     options = {"fmt": "o", "capsize": 2, "elinewidth": 1, "gid": "simulation", **options}
-    axes.errorbar(curve.x, curve.mean, yerr=np.nan_to_num(curve.sem), **options)
+    drawn = axes.errorbar(curve.x, curve.mean, yerr=np.nan_to_num(curve.sem), **options)
+    if curve.unconverged is not None and (missed := curve.unconverged > 0).any():
+        full = drawn.lines[0]
+        shape: dict[str, Any] = {"marker": full.get_marker(), "ms": full.get_markersize(), "color": full.get_color()}
+        above: dict[str, Any] = {"mfc": "white", "zorder": full.get_zorder() + 1, "gid": "unconverged"}
+        axes.plot(curve.x[missed], curve.mean[missed], linestyle="", **shape, **above)
 
 
 def line(axes: Axes, x: ArrayLike, y: ArrayLike, **options: Any) -> None:

@@ -46,7 +46,7 @@ class Grid:
         """The same grid with some parameters (or ``seeds``) set to other values."""
         here = {name: value for name, value in knobs.items() if name in self.params}
         seeds = integer("seeds", knobs.get("seeds", self.seeds), low=1)
-        return Grid({**self.params, **here}, seeds)
+        return replace(self, params={**self.params, **here}, seeds=seeds)
 
     def cells(self, figure: Figure, stream: int) -> Iterator[Cell]:
         """The cells of a figure at these points."""
@@ -85,7 +85,9 @@ class Cell:
 
     @property
     def seed(self) -> np.random.SeedSequence:
-        """The seed of the cell; cells that differ in shared parameters only have the same."""
+        """The seed of the cell: that of its spec, or else a function of all parameters that are not shared."""
+        if isinstance(seed := getattr(self.run, "seed", None), np.random.SeedSequence):
+            return seed
         own = {name: value for name, value in self.params.items() if name not in self.shared}
         return cell_seed({"figure": self.figure, "params": own, "stream": self.stream})
 

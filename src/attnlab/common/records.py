@@ -23,12 +23,17 @@ class Estimate(NamedTuple):
     runs: int = 1
 
 
-class Curve(NamedTuple):
-    """Mean and standard error of a result along one parameter."""
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Mean and standard error of a result along one parameter; ``unconverged`` counts runs that did not converge."""
 
     x: np.ndarray
     mean: np.ndarray
     sem: np.ndarray
+    unconverged: np.ndarray | None = None
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.x, self.mean, self.sem))
 
 
 @dataclass(frozen=True)
@@ -81,9 +86,11 @@ class Records:
         """Mean and standard error of ``y`` for each value of ``x``; the standard error of one run is NaN."""
         chosen = self.where(**conditions)
         xs = chosen.values(x)
-        samples = [np.asarray(chosen.where(**{x: value}).column(y), dtype=float) for value in xs]
+        groups = [chosen.where(**{x: value}) for value in xs]
+        samples = [np.asarray(group.column(y), dtype=float) for group in groups]
         sem = [s.std(ddof=1) / np.sqrt(len(s)) if len(s) > 1 else np.nan for s in samples]
-        return Curve(np.array(xs, dtype=float), np.array([s.mean() for s in samples]), np.array(sem))
+        missed = np.array([sum(row.get("converged") is False for row in group) for group in groups])
+        return Curve(np.array(xs, dtype=float), np.array([s.mean() for s in samples]), np.array(sem), missed)
 
     def groups(self, unit: tuple[str, ...]) -> dict[Hashable, Records]:
         """The rows of each unit: of equal values of these names; ``("instance",)`` is one planted instance."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-Standing = Literal["exact", "asymptotic", "bound", "heuristic"]
+from attnlab.common.prediction import Prediction, Status
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Reference:
     ----------
     name : a word for legends and columns, such as ``null``, ``Bayes`` or ``theory``.
     task : the task it speaks about.
-    standing : what the value is; the theory function behind it says the same.
+    status : what the value is; the theory function behind it says the same.
     error : ``(task, learner, n) -> error`` after n examples. ``learner`` is the estimator with its parameters, or None
         where the reference holds for every learner. None is returned where the theory does not reach.
     learner : the estimator it predicts; None for what holds whatever is fitted (null, Bayes).
@@ -25,10 +25,10 @@ class Reference:
 
     name: str
     task: type
-    standing: Standing
-    error: Callable[[Any, Any, int], float | None]
+    status: Status
+    error: Callable[[Any, Any, int], float | Prediction | None]
     learner: type | None = None
 
-    def speaks_of(self, task: Any, learner: Any) -> bool:
+    def applies_to(self, task: Any, learner: Any) -> bool:
         """Whether it is about this task, and about this learner or about all."""
         return type(task) is self.task and (self.learner is None or type(learner) is self.learner)

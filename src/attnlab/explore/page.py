@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from attnlab import __version__
-from attnlab.explore.predictions import precomputed, random_features
+from attnlab.common.systems import systems
 from attnlab.explore.simulations import count, simulations
+from attnlab.lab import registry
 from attnlab.lab.errors import StoreUnwritable
 
-# In the order in which they build on each other.
-SCRIPTS = (
-    *("numbers", "aim_theory", "slr_theory", "rfa_theory"),
-    *("axes", "plot", "series", "patterns", "export", "page"),
-    *("aim", "slr", "rfa", "mha"),
-)
-START = "attnlab.page.start({ aim: attnlab.aim, slr: attnlab.slr, rfa: attnlab.rfa, mha: attnlab.mha });"
+# What the views share, in the order in which the files build on each other.
+SCRIPTS = ("numbers", "axes", "plot", "series", "patterns", "export", "page")
+START = "attnlab.page.start(attnlab.views);"
 
 
 def explorer(out: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> tuple[Path, int]:
@@ -42,8 +39,8 @@ def explorer(out: str | os.PathLike[str], store: str | os.PathLike[str] | None =
 
 
 def data(points: dict[str, Any]) -> dict[str, Any]:
-    """Everything the scripts read: precomputed theory and stored points."""
-    return {**precomputed(), **points, "rfa": {**random_features(), **points["rfa"]}}
+    """Everything the scripts read, by system: tables of theory and stored points."""
+    return {name: {**view.tables(), **points[name]} for name, view in registry.views().items()}
 
 
 def documentation(system: str, folder: Path) -> str:
@@ -58,8 +55,16 @@ def documentation(system: str, folder: Path) -> str:
 def _render(content: dict[str, Any], folder: Path) -> str:
     import jinja2
 
-    files = resources.files("attnlab.explore")
+    files, views = resources.files("attnlab.explore"), registry.views()
+    beside = {name: resources.files(f"{systems()[name]}.explorer") for name in views}
     scripts = [(files / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    scripts += [
+        (beside[name] / file).read_text(encoding="utf-8") for name, view in views.items() for file in view.scripts
+    ]
+    extras = {
+        name: (beside[name] / view.extra).read_text(encoding="utf-8") if view.extra else ""
+        for name, view in views.items()
+    }
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((files / "page.html.j2").read_text(encoding="utf-8"))
     # "</" would end the script element.
@@ -69,5 +74,7 @@ def _render(content: dict[str, Any], folder: Path) -> str:
         script="\n".join([*scripts, START]),
         data=text,
         version=__version__,
-        docs={name: documentation(name, folder) for name in ("aim", "slr", "rfa", "mha")},
+        views=views,
+        extras=extras,
+        docs={name: documentation(name, folder) for name in views},
     )

@@ -4,11 +4,11 @@ from .engine import LocalWorkers as LocalWorkers
 from .engine import RunningCluster as RunningCluster
 from .engine import SerialEngine as SerialEngine
 from .engine import SlurmJobs as SlurmJobs
-from .lattice import Axis as Axis
 from .page import report as report
-from .phases import PhaseDiagram as PhaseDiagram
-from .phases import phase_diagram as phase_diagram
-from .plans.needs import Plan as Plan
+from .phases.diagram import PhaseDiagram as PhaseDiagram
+from .phases.diagram import phase_diagram as phase_diagram
+from .phases.squares import Axis as Axis
+from .plans.plan import Plan as Plan
 from .plans.planner import plan as plan
 from .registry import add as add
 from .registry import figures as figures

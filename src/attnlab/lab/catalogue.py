@@ -36,7 +36,7 @@ def catalogue() -> Catalogue:
         for public, definition, file in _classes(folder):
             if _is_task(definition):
                 found.tasks[f"{name}.{public}"] = _summary(definition)
-            elif "learners" in file.relative_to(folder).parts:
+            elif "learners" in file.relative_to(folder).parts and not _is_dataclass(definition):
                 found.learners[f"{name}.{public}"] = _summary(definition)
     return found
 
@@ -77,7 +77,11 @@ def _classes(folder: Path) -> Iterator[tuple[str, ast.ClassDef, Path]]:
 
 def _is_task(definition: ast.ClassDef) -> bool:
     methods = {n.name for n in definition.body if isinstance(n, ast.FunctionDef)}
-    return "sample" in methods and any("dataclass" in ast.unparse(d) for d in definition.decorator_list)
+    return "sample" in methods and _is_dataclass(definition)
+
+
+def _is_dataclass(definition: ast.ClassDef) -> bool:
+    return any("dataclass" in ast.unparse(decorator) for decorator in definition.decorator_list)
 
 
 def _summary(node: ast.Module | ast.ClassDef) -> str:

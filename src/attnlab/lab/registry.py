@@ -20,6 +20,7 @@ from attnlab.common.figure import Figure
 from attnlab.common.reference import Reference
 from attnlab.common.systems import systems
 from attnlab.common.validation import one_of
+from attnlab.common.view import View
 
 _own: dict[str, type] = {}
 
@@ -77,10 +78,19 @@ def learners() -> dict[str, type]:
     return _public(_is_learner)
 
 
+def views() -> dict[str, View]:
+    """The systems that the explorer shows: ``VIEW`` of each package's module ``explorer``, where it has one."""
+    packages = {name: system(name).__name__ for name in systems()}
+    rooms = {name: f"{package}.explorer" for name, package in packages.items()}
+    return {name: importlib.import_module(room).VIEW for name, room in rooms.items() if importlib.util.find_spec(room)}
+
+
 def references() -> list[Reference]:
-    """What theory says of the test errors, over all systems."""
+    """The test errors that theory predicts, over all systems, the arena's adapters and your own."""
+    from attnlab.lab.contests import adapters
+
     rooms = [importlib.import_module(f"{system(name).__name__}.references") for name in systems()]
-    return [reference for room in rooms for reference in room.REFERENCES]
+    return [reference for room in (*rooms, adapters) for reference in room.REFERENCES]
 
 
 def theory() -> dict[str, Callable[..., Any]]:

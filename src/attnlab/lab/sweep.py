@@ -1,7 +1,6 @@
 """A user's own experiment in TOML: a grid over tasks, learners and sample sizes, or a figure with knobs set.
 
-Theory stands beside: every reference that speaks of the task and learner is a column of the table and a line of the
-picture.
+Every reference that applies to the task and learner is a column of the table and a line of the picture.
 """
 
 from __future__ import annotations
@@ -18,65 +17,65 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from attnlab.common.drawing import COLORS, MARKERS, line, panels, plain_log, points
-from attnlab.common.figure import Figure, Grid
+from attnlab.common.figure import Figure
 from attnlab.common.records import Records
 from attnlab.common.seeds import canonical
 from attnlab.lab import registry
 from attnlab.lab.errors import UsageError
-from attnlab.lab.trial import Trial
+from attnlab.lab.request import SIZES, check, run, settings
+from attnlab.lab.spec import Trials
 
 Scalar = int | float | str | bool
-Knob = Scalar | list[Scalar]
+Size = Annotated[int, Field(ge=1)]
+STRICT = ConfigDict(extra="forbid")  # a misspelt key would silently change nothing
 
 
-class Request(BaseModel):
-    """Unknown keys are refused: a misspelt one would silently change nothing."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class FigureRequest(Request):
+class FigureFile(BaseModel):
     """A figure of the lab with knobs set."""
 
+    model_config = STRICT
     figure: str
     scale: Literal["quick", "paper"] = "quick"
-    set: dict[str, Knob] = Field(default_factory=dict)
+    set: dict[str, Scalar | list[Scalar]] = Field(default_factory=dict)
 
 
-class Component(BaseModel):
+class Named(BaseModel):
     """A task or learner by name; every other key is one of its parameters, a list is an axis of the grid."""
 
     model_config = ConfigDict(extra="allow")
     name: str
 
-    def params(self) -> dict[str, Any]:
-        """The parameters given."""
-        return dict(self.model_extra or {})
+    def columns(self, role: str) -> dict[str, Any]:
+        """The name and the parameters as they stand in a request."""
+        return {role: self.name, **{f"{role}.{key}": value for key, value in (self.model_extra or {}).items()}}
 
 
-Size = Annotated[int, Field(ge=1)]
-
-
-class SweepRequest(Request):
+class SweepFile(BaseModel):
     """A grid over tasks x learners x sample size; the size is ``n_train``, or ``alpha`` where the task knows it."""
 
+    model_config = STRICT
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
-    task: Component | list[Component]
-    learner: list[Component] = Field(min_length=1)
+    task: Named | list[Named]
+    learner: list[Named] = Field(min_length=1)
     n_train: Size | list[Size] | None = None
     alpha: float | list[float] | None = None
     n_test: int = Field(default=1000, ge=2)
     seeds: int = Field(default=1, ge=1)
 
     @model_validator(mode="after")
-    def _one_size(self) -> SweepRequest:
+    def _one_size(self) -> SweepFile:
         if (self.n_train is None) == (self.alpha is None):
             raise ValueError("give n_train or alpha, one of them")
         return self
 
-    def tasks(self) -> list[Component]:
-        """One task or several."""
-        return self.task if isinstance(self.task, list) else [self.task]
+    def grids(self) -> list[Trials]:
+        """One for each task and learner."""
+        tasks = self.task if isinstance(self.task, list) else [self.task]
+        size = {"n_train": self.n_train} if self.alpha is None else {"alpha": self.alpha}
+        return [
+            Trials({**task.columns("task"), **learner.columns("learner"), **size, "n_test": self.n_test}, self.seeds)
+            for task, learner in itertools.product(tasks, self.learner)
+        ]
 
 
 def read(path: str | Path) -> tuple[Figure, str]:
@@ -89,9 +88,9 @@ def read(path: str | Path) -> tuple[Figure, str]:
         raise UsageError(f"{path} is not TOML: {error}") from error
     try:
         if "figure" in content:
-            request = FigureRequest.model_validate(content)
-            return registry.select([request.figure])[0].changed(request.scale, request.set), request.scale
-        return sweep_figure(SweepRequest.model_validate(content)), "quick"
+            file = FigureFile.model_validate(content)
+            return registry.select([file.figure])[0].changed(file.scale, file.set), file.scale
+        return sweep_figure(SweepFile.model_validate(content)), "quick"
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, e['loc'])) or 'the file'}: {e['msg']}" for e in error.errors()]
         raise UsageError(f"{path}: " + "; ".join(lines)) from error
@@ -99,40 +98,32 @@ def read(path: str | Path) -> tuple[Figure, str]:
         raise UsageError(f"{path}: {error}") from error
 
 
-def sweep_figure(request: SweepRequest) -> Figure:
+def sweep_figure(file: SweepFile) -> Figure:
     """The figure that runs a sweep; names and ranges of every cell are checked."""
-    trial = Trial.of([task.name for task in request.tasks()], [learner.name for learner in request.learner])
-    size = {"n_train": request.n_train} if request.alpha is None else {"alpha": request.alpha}
-    grids = [
-        Grid({**_named("task", task), **_named("learner", learner), **size, "n_test": request.n_test}, request.seeds)
-        for task, learner in itertools.product(request.tasks(), request.learner)
-    ]
+    grids = file.grids()
     axes = {name for grid in grids for name, value in grid.params.items() if isinstance(value, list)}
-    axes |= {"task"} if len(request.tasks()) > 1 else set()
-    figure = Figure(
-        name=f"sweep.{request.name}",
-        title=request.name,
+    axes |= (
+        {"task"} if len({canonical(settings("task", g.params) | {"": g.params["task"]}) for g in grids}) > 1 else set()
+    )
+    # the size of the data and the replicate do not change what a learner may be given
+    firsts = [
+        {**point, **{k: _first(grid.params[k]) for k in SIZES if k in point}}
+        for grid in grids
+        for point in grid.points()
+    ]
+    for point in {canonical({**point, "seed": 0}): point for point in firsts}.values():
+        check(point)
+    return Figure(
+        name=f"sweep.{file.name}",
+        title=file.name,
         paper="a sweep of your own",
         shows=f"Test error relative to the null predictor over {', '.join(sorted(axes)) or 'one setting'}.",
         scales={"quick": grids},
-        run=trial,
+        run=run,
         # as a wrapper it leads the report to the source that draws
         draw=functools.update_wrapper(functools.partial(draw, axes=sorted(axes)), draw),
-        # learners are compared on the same data
-        shared=sorted({name for grid in grids for name in grid.params if name.split(".")[0] == "learner"}),
         shape=["learner", "n_train"],
     )
-    # the size of the data and the replicate do not change what a learner may be given
-    settings = [
-        {**cell.params, **{name: _first(value) for name, value in size.items()}} for cell in figure.cells("quick")
-    ]
-    for params in {canonical({**params, "seed": 0}): params for params in settings}.values():
-        trial.check(params)
-    return figure
-
-
-def _named(role: str, component: Component) -> dict[str, Any]:
-    return {role: component.name, **{f"{role}.{key}": value for key, value in component.params().items()}}
 
 
 def _first(value: Any) -> Any:
@@ -168,10 +159,10 @@ def draw(records: Records, axes: Sequence[str]) -> Any:
 
 
 def _draw_theory(plot: Any, rows: Records, x: str, column: str, **options: Any) -> None:
-    """A reference relative to the null error, where it speaks and is not zero."""
-    spoken = [(row[x], row[column] / row.get("theory.null", row["null"])) for row in rows if row.get(column)]
-    if spoken:
-        values = {at: float(np.mean([value for place, value in spoken if place == at])) for at, _ in sorted(spoken)}
+    """A reference relative to the null error, where it has a value and is not zero."""
+    found = [(row[x], row[column] / row.get("theory.null", row["null"])) for row in rows if row.get(column)]
+    if found:
+        values = {at: float(np.mean([value for place, value in found if place == at])) for at, _ in sorted(found)}
         line(plot, list(values), list(values.values()), **options)
 
 
@@ -212,16 +203,10 @@ def _sweep_toml(figure: Figure, scale: str) -> str:
         f"{name} = {_toml(value)}" for name, value in grids[0].params.items() if name in ("n_train", "alpha", "n_test")
     ]
     for role in ("task", "learner"):
-        components = {canonical(own): own for own in (_component(role, grid.params) for grid in grids)}
-        for own in components.values():
+        tables = [{"name": grid.params[role], **settings(role, grid.params)} for grid in grids]
+        for own in {canonical(table): table for table in tables}.values():
             lines += ["", f"[[{role}]]", *(f"{key} = {_toml(value)}" for key, value in own.items())]
     return "\n".join(lines) + "\n"
-
-
-def _component(role: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of a task or learner in a request."""
-    options = {name.removeprefix(f"{role}."): value for name, value in params.items() if name.startswith(f"{role}.")}
-    return {"name": params[role], **options}
 
 
 def _toml(value: Any) -> str:

@@ -1,6 +1,6 @@
-// Special functions, roots and small linear algebra that the four views share.
+// Special functions, roots and small linear algebra that the views share.
 "use strict";
-const attnlab = {};
+const attnlab = { views: {} };
 
 attnlab.numbers = (() => {
   // erf by its Taylor series below 2.5, erfc by its continued fraction above; error below 1e-14.

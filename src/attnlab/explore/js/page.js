@@ -17,8 +17,10 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
   function allowed(control, state, value) {
     const values = control.values(state);
     if (control.kind === "choice") return values.some(([name]) => String(name) === String(value)) ? value : values[0][0];
-    const number = Number(value);
-    return closest(values, Number.isFinite(number) ? number : control.initial);
+    const number = Number.isFinite(Number(value)) ? Number(value) : control.initial;
+    // A free control keeps a value of the address that lies between two stops of its slider.
+    const inside = number >= values[0] && number <= values[values.length - 1];
+    return control.free && inside ? number : closest(values, number);
   }
 
   function complete(view, wanted) {
@@ -115,7 +117,7 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
       }
       const words = text(state[control.key]);
       input.max = values.length - 1;
-      input.value = values.indexOf(state[control.key]);
+      input.value = values.indexOf(closest(values, state[control.key]));
       input.setAttribute("aria-valuetext", words);
       input.parentElement.querySelector("output").textContent = words;
     }
@@ -178,7 +180,6 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
 
   function start(found) {
     data = JSON.parse(document.getElementById("data").textContent);
-    attnlab.aimTheory.load(data.hardmax);
     Object.assign(views, found);
     for (const name of Object.keys(views)) {
       views[name].prepare?.(data);

@@ -10,7 +10,7 @@ FlattenOutputs      the same for outputs
 Calibrated          standardises y, then fits y = a + b f on the training data
 IndexedLayer        an aim learner on an attention layer's outputs: recovers the attention matrices first
 ReadOut             a task whose output is one entry of another task's output matrix
-as_layer            an aim task as a multi-head layer with one tied head and identity values
+Layer               an aim task as a multi-head layer with one tied head and identity values
 ==================  ============================================================================================
 
 Which token is the query of a sequence that has none? With a constant query q the scores of a random head are
@@ -23,14 +23,16 @@ attention, as in row 0 of an attention matrix, that token is the query.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from attnlab.common.reference import Reference
 from attnlab.common.seeds import Seed
 from attnlab.common.tokens import check_targets, check_tokens
 from attnlab.common.validation import integer, nonnegative, one_of, positive
@@ -189,7 +191,8 @@ class ReadOut:
         return X, y[:, self.row, self.column]
 
 
-def as_layer(task: Any) -> Any:
+@dataclass(frozen=True)
+class Layer:
     r"""An attention-indexed task as a multi-head task: F(X) = softmax(beta X S_0 X^T / sqrt d) X.
 
     An index is :math:`h_{ab} = (x_a^T S x_b - \delta_{ab} \mathrm{Tr} S)/\sqrt d`. A layer has logits
@@ -198,10 +201,32 @@ def as_layer(task: Any) -> Any:
     :math:`\Theta = \beta S_0/\sqrt d` and W = I has exactly the attention matrices softmax(beta h(S_0)). (Left in, the
     trace would add sqrt(rho d) to the diagonal logits of a positive S: every token would attend to itself.)
     """
-    S = task.S - np.trace(task.S) / task.d * np.eye(task.d)
-    theta, w = task.beta * S[None] / np.sqrt(task.d), np.eye(task.d)[None]
-    layer = registry.tasks()["mha.Task"]
-    return layer(task.d, task.tokens, 1, tokens_law="gaussian", planted=(theta, w))
+
+    task: Any
+    n_heads: ClassVar[int] = 1
+
+    @property
+    def d(self) -> int:
+        """Dimension of a token."""
+        return int(self.task.d)
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens."""
+        return int(self.task.tokens)
+
+    @functools.cached_property
+    def layer(self) -> Any:
+        """The multi-head task."""
+        S = self.task.S - np.trace(self.task.S) / self.d * np.eye(self.d)
+        theta, w = self.task.beta * S[None] / np.sqrt(self.d), np.eye(self.d)[None]
+        options = {"tokens_law": "gaussian", "planted": (theta, w)}
+        return registry.tasks()["mha.Task"](self.d, self.tokens, 1, **options)
+
+    def sample(self, n: int, seed: Seed = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens and outputs of the layer."""
+        X, y = self.layer.sample(n, seed)
+        return X, y
 
 
 class IndexedLayer(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
@@ -262,3 +287,42 @@ def attention_from_output(X: np.ndarray, F: np.ndarray) -> np.ndarray:
         raise ValueError(f"attention can be read off the outputs of at most d={d} tokens, got {k}")
     A = np.maximum(F @ np.linalg.pinv(X), SMALLEST)
     return np.asarray(A / A.sum(axis=-1, keepdims=True))
+
+
+def _known(task: Any, name: str, n: int) -> float | None:
+    """A reference of the task inside an adapter that holds for every learner."""
+    found = [r for r in registry.references() if r.name == name and r.learner is None and r.applies_to(task, None)]
+    value = found[0].error(task, None, n) if found else None
+    return None if value is None else float(value)
+
+
+def weight_null(task: ReadOut, learner: Any, n: int) -> float | None:
+    """The mean of one weight of a two-token softmax task: by symmetry all four weights vary equally."""
+    return _known(task.task, "null", n) if _is_two_token_softmax(task.task) else None
+
+
+def weight_bayes(task: ReadOut, learner: Any, n: int) -> float | None:
+    r"""The Bayes error of one weight of a two-token softmax task.
+
+    A weight is the logistic function of one index difference, so that a sequence holds one linear measurement of z
+    instead of two: with :math:`\hat q = 2 \alpha k / V` the error of S is that of the whole output at half the
+    examples. Derived here.  Status: asymptotic.
+    """
+    return _known(task.task, "Bayes", max(1, n // 2)) if _is_two_token_softmax(task.task) else None
+
+
+def _is_two_token_softmax(task: Any) -> bool:
+    return isinstance(task, registry.tasks()["aim.Task"]) and bool(task.tokens == 2)  # type: ignore[attr-defined]
+
+
+def layer_bayes(task: Layer, learner: Any, n: int) -> float | None:
+    """Identity values make an output the sum of the tokens, of unit variance, weighted by the attention errors."""
+    value = _known(task.task, "Bayes", n)
+    return None if value is None else task.tokens * value
+
+
+REFERENCES: tuple[Reference, ...] = (
+    Reference("null", ReadOut, "asymptotic", weight_null),
+    Reference("Bayes", ReadOut, "asymptotic", weight_bayes),
+    Reference("Bayes", Layer, "asymptotic", layer_bayes),
+)

@@ -22,42 +22,42 @@ class Forecast:
     Attributes
     ----------
     n : the smallest size that reaches the target; infinite when none does up to the largest size asked.
-    at_most : the theory does not speak below ``n``, so fewer may do.
-    standing : exact, asymptotic, bound or heuristic.
-    sizes, errors : the curve; NaN where the theory is silent.
+    at_most : the theory does not reach below ``n``, so fewer may do.
+    status : exact, asymptotic, bound or heuristic.
+    sizes, errors : the curve; NaN where the theory does not reach.
     """
 
     n: float
     at_most: bool
-    standing: str
+    status: str
     sizes: tuple[int, ...]
     errors: tuple[float, ...]
 
     def __str__(self) -> str:
         if math.isinf(self.n):
-            spoken = [n for n, error in zip(self.sizes, self.errors, strict=True) if not math.isnan(error)]
-            return f"> {max(spoken)} ({self.standing})"
-        return f"{'at most ' * self.at_most}{self.n:.0f} ({self.standing})"
+            known = [n for n, error in zip(self.sizes, self.errors, strict=True) if not math.isnan(error)]
+            return f"> {max(known)} ({self.status})"
+        return f"{'at most ' * self.at_most}{self.n:.0f} ({self.status})"
 
 
 def is_floor(reference: Reference) -> bool:
     """Whether nobody, or no learner of its kind, falls below it."""
-    return reference.standing == "bound" or (reference.learner is None and reference.name != "null")
+    return reference.status == "bound" or (reference.learner is None and reference.name != "null")
 
 
 @dataclass(frozen=True)
-class Oracle:
-    """The references that speak of one task and learner."""
+class Known:
+    """The references of one task and learner."""
 
     task: Any
     learner: Any
 
     def references(self, wanted: Callable[[Reference], bool]) -> list[Reference]:
         """Those that satisfy a condition."""
-        return [r for r in registry.references() if r.speaks_of(self.task, self.learner) and wanted(r)]
+        return [r for r in registry.references() if r.applies_to(self.task, self.learner) and wanted(r)]
 
     def error(self, reference: Reference, n: int) -> float:
-        """NaN where the theory is silent."""
+        """NaN where the theory does not reach."""
         value = reference.error(self.task, self.learner, n)
         return math.nan if value is None else float(value)
 
@@ -71,8 +71,8 @@ class Oracle:
         null = self.null()
         for reference in self.references(is_floor):
             share = self.error(reference, n) / null
-            if reference.standing in ("exact", "bound") and share > target:
-                return f"out of reach: {reference.name} {share:.3g} ({reference.standing})"
+            if reference.status in ("exact", "bound") and share > target:
+                return f"out of reach: {reference.name} {share:.3g} ({reference.status})"
         return ""
 
     def need(self, target: float, low: int, high: int, measured_null: float) -> Forecast | None:
@@ -89,21 +89,21 @@ class Oracle:
     def _first(
         self, references: list[Reference], target: float, low: int, high: int, measured_null: float
     ) -> Forecast | None:
-        """The first reference that speaks, followed until it comes down to the target."""
+        """The first reference with a value, followed until it comes down to the target."""
         null = self.null()
         null = measured_null if math.isnan(null) else null
         for reference in references:
-            said: dict[int, float] = {}
+            values: dict[int, float] = {}
 
-            def error(n: int, reference: Reference = reference, said: dict[int, float] = said) -> float:
-                said[n] = self.error(reference, n) / null
-                return math.inf if math.isnan(said[n]) else said[n]
+            def error(n: int, reference: Reference = reference, values: dict[int, float] = values) -> float:
+                values[n] = self.error(reference, n) / null
+                return math.inf if math.isnan(values[n]) else values[n]
 
             search(error, target, low, REACH * high)
             for n in _drawn(low, high):
                 error(n)
-            if not all(map(math.isnan, said.values())):
-                return _forecast(said, target, reference.standing)
+            if not all(map(math.isnan, values.values())):
+                return _forecast(values, target, reference.status)
         return None
 
 
@@ -113,11 +113,11 @@ def _drawn(low: int, high: int) -> list[int]:
     return sorted({round(low * (high / low) ** (i / (count - 1))) for i in range(count)})
 
 
-def _forecast(said: dict[int, float], target: float, standing: str) -> Forecast:
-    sizes = sorted(said)
-    reached = [n for n in sizes if said[n] <= target]
+def _forecast(values: dict[int, float], target: float, status: str) -> Forecast:
+    sizes = sorted(values)
+    reached = [n for n in sizes if values[n] <= target]
     before = [n for n in sizes if reached and n < reached[0]]
-    at_most = bool(reached) and (not before or math.isnan(said[before[-1]]))
+    at_most = bool(reached) and (not before or math.isnan(values[before[-1]]))
     return Forecast(
-        float(reached[0]) if reached else math.inf, at_most, standing, tuple(sizes), tuple(said[n] for n in sizes)
+        float(reached[0]) if reached else math.inf, at_most, status, tuple(sizes), tuple(values[n] for n in sizes)
     )

@@ -13,14 +13,15 @@ import numpy as np
 from attnlab.common.records import Records
 from attnlab.common.validation import integer, real
 from attnlab.lab import registry
+from attnlab.lab.describe import name_of
 from attnlab.lab.engine import Engine
+from attnlab.lab.measure import Measure, Notify, last_line, measuring, silent
 from attnlab.lab.plans.crossing import bootstrap, next_size, power_law
-from attnlab.lab.plans.forecast import Forecast, Oracle
-from attnlab.lab.plans.needs import Cost, Need, Plan
-from attnlab.lab.plans.rounds import Rounds, Say, last_line, quietly, rounds
-from attnlab.lab.plans.setting import Choice, Item, apply
+from attnlab.lab.plans.forecast import Forecast, Known
+from attnlab.lab.plans.plan import Cost, Need, Plan
+from attnlab.lab.request import Item, check, kind_of, label, owned, settings, spec
 from attnlab.lab.runner import Result
-from attnlab.lab.trial import Trial
+from attnlab.lab.spec import Trials
 
 # What is planned for when no learner is named: those that learn such a task from examples alone.
 LEARNERS = {
@@ -46,7 +47,7 @@ def plan(
     resolution: float = 1.1,
     engine: Engine | None = None,
     store: str | os.PathLike[str] | None = None,
-    say: Say = quietly,
+    notify: Notify = silent,
 ) -> Plan:
     """Find the number of examples that each learner needs.
 
@@ -63,70 +64,83 @@ def plan(
     seeds, n_test : replicates of each size, and test examples of each.
     resolution : ratio at which the bisection stops.
     engine, store : as in :func:`attnlab.lab.run`.
-    say : is told what is computed, a line for each round.
+    notify : called with a line for each round that is computed.
     """
     target = real("error", error, low=0, open_low=True)
     integer("n_min", n_min, low=1), integer("n_max", n_max, low=n_min), integer("seeds", seeds, low=1)
     real("resolution", resolution, low=1, open_low=True)
-    chosen, contestants = apply(set or {}, *_choices(task, learners))
-    if len({choice.label() for choice in contestants}) < len(contestants):
-        raise ValueError(f"every learner can be planned once, got {', '.join(c.label() for c in contestants)}")
-    trial = Trial({chosen.name: chosen.type}, {c.name: c.type for c in contestants}, theory=False)
-    cells = {c.label(): {**chosen.params(), **c.params(), "n_test": n_test} for c in contestants}
-    for params in cells.values():
-        trial.check({**params, "n_train": n_min})
-
-    name = f"plan.{chosen.name}"
-    with rounds(name, trial, seeds=seeds, shared=["learner", "n_train"], store=store, engine=engine, say=say) as run:
-        oracles = {label: Oracle(*trial.build(params, 0)) for label, params in cells.items()}
-        hopeless = {label: oracle.out_of_reach(target, n_max) for label, oracle in oracles.items()}
-        worth = {label: params for label, params in cells.items() if not hopeless[label]}
-        found = _simulate(worth, run, target, n_min, n_max, resolution)
-    records = Records(tuple({**row, "label": label} for label, result in found.items() for row in result.records))
+    points = {name: {**point, "n_test": n_test} for name, point in _points(task, learners, set or {}).items()}
+    for point in points.values():
+        check({**point, "n_train": n_min})
+    with measuring(f"plan.{name_of(kind_of('task', task))}", store=store, engine=engine, notify=notify) as measure:
+        known = {name: Known(*_built(point, n_min)) for name, point in points.items()}
+        hopeless = {name: theory.out_of_reach(target, n_max) for name, theory in known.items()}
+        worth = {name: point for name, point in points.items() if not hopeless[name]}
+        found = _simulate(worth, measure, seeds, target, n_min, n_max, resolution)
+    records = Records(tuple({**row, "label": name} for name, result in found.items() for row in result.records))
     null = float(np.mean(records.column("null"))) if len(records) else math.nan
-    forecasts = {label: oracle.need(target, n_min, n_max, null) for label, oracle in oracles.items()}
+    forecasts = {name: theory.need(target, n_min, n_max, null) for name, theory in known.items()}
     needs = [
-        _need(label, found[label], forecasts[label], target, n_max)
-        if label in found
-        else Need(label, forecasts[label], None, math.inf, 0, None, hopeless[label])
-        for label in cells
+        _need(name, found[name], forecasts[name], target, n_max)
+        if name in found
+        else Need(name, forecasts[name], None, math.inf, 0, None, hopeless[name])
+        for name in points
     ]
-    least = next(iter(oracles.values())).least(target, n_min, n_max, null)
-    return Plan(chosen.label(), target, n_min, n_max, seeds, tuple(needs), least, records)
+    least = next(iter(known.values())).least(target, n_min, n_max, null)
+    options = settings("task", next(iter(points.values())))
+    return Plan(label("task", task, options), target, n_min, n_max, seeds, tuple(needs), least, records)
 
 
-def _choices(task: Item, learners: Sequence[Item]) -> tuple[Choice, list[Choice]]:
-    chosen = Choice.of("task", task)
-    system = chosen.name.split(".")[0]
-    default = LEARNERS.get(chosen.name) or [name for name in registry.learners() if name.split(".")[0] == system]
+def _points(task: Item, learners: Sequence[Item], chosen: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """One request for each learner under its label, without sizes."""
+    name = name_of(kind_of("task", task))
+    system = name.split(".")[0]
+    default = LEARNERS.get(name) or [key for key in registry.learners() if key.split(".")[0] == system]
     if not (learners or default):
-        raise ValueError(f"name at least one learner for {chosen.name}")
-    return chosen, [Choice.of("learner", item) for item in (learners or default)]
+        raise ValueError(f"name at least one learner for {name}")
+    items = {str(i): item for i, item in enumerate(learners or default)}
+    of_task, of_learners = owned(chosen, items)
+    points = [
+        {"task": task, **of_task, "learner": item, **of_learners[i], "compare": "nothing"} for i, item in items.items()
+    ]
+    labels = [label("learner", point["learner"], settings("learner", point)) for point in points]
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"every learner can be planned once, got {', '.join(labels)}")
+    return dict(zip(labels, points, strict=True))
+
+
+def _built(point: Mapping[str, Any], n: int) -> tuple[Any, Any]:
+    return spec({**point, "n_train": n}).build()
 
 
 def _simulate(
-    cells: Mapping[str, Mapping[str, Any]], run: Rounds, target: float, n_min: int, n_max: int, resolution: float
+    points: Mapping[str, Mapping[str, Any]],
+    measure: Measure,
+    seeds: int,
+    target: float,
+    n_min: int,
+    n_max: int,
+    resolution: float,
 ) -> dict[str, Result]:
     """Rounds in which every learner tries its next size, until none has a next; all its results."""
-    sizes: dict[str, list[int]] = {label: [] for label in cells}
+    sizes: dict[str, list[int]] = {name: [] for name in points}
     found: dict[str, Result] = {}
     while True:
         asked = {}
-        for label in cells:
-            errors = _errors(found[label], sizes[label]) if label in found else np.empty((1, 0))
-            n = next_size(
-                dict(zip(sorted(sizes[label]), errors.mean(axis=0), strict=True)), target, n_min, n_max, resolution
-            )
-            n = _beyond(sorted(sizes[label]), errors, target, n_max) if n is None else n
+        for name in points:
+            tried = sorted(sizes[name])
+            errors = _errors(found[name], tried) if name in found else np.empty((1, 0))
+            n = next_size(dict(zip(tried, errors.mean(axis=0), strict=True)), target, n_min, n_max, resolution)
+            n = _beyond(tried, errors, target, n_max) if n is None else n
             if n is not None:
-                asked[label] = n
+                asked[name] = n
         if not asked:
             return found
-        for label, n in asked.items():
-            sizes[label].append(n)
+        for name, n in asked.items():
+            sizes[name].append(n)
         about = "n = " + ", ".join(str(n) for n in sorted(set(asked.values())))
-        run([{**cells[label], "n_train": n} for label, n in asked.items()], about)
-        found |= {label: run([{**cells[label], "n_train": n} for n in sizes[label]]) for label in asked}
+        measure([Trials({**points[name], "n_train": n}, seeds) for name, n in asked.items()], about)
+        found |= {name: measure([Trials({**points[name], "n_train": n}, seeds) for n in sizes[name]]) for name in asked}
 
 
 def _beyond(sizes: Sequence[int], errors: np.ndarray, target: float, n_max: int) -> int | None:
@@ -143,7 +157,7 @@ def _errors(result: Result, sizes: Sequence[int]) -> np.ndarray:
     return np.array([[found.get((seed, n), math.inf) for n in sorted(sizes)] for seed in range(seeds)])
 
 
-def _need(label: str, result: Result, theory: Forecast | None, target: float, n_max: int) -> Need:
+def _need(name: str, result: Result, theory: Forecast | None, target: float, n_max: int) -> Need:
     sizes = sorted({int(grid.params["n_train"]) for grid in result.figure.scales["quick"]})
     errors = _errors(result, sizes)
     mean = errors.mean(axis=0)
@@ -151,7 +165,7 @@ def _need(label: str, result: Result, theory: Forecast | None, target: float, n_
     measured = bootstrap(sizes, errors, target)
     note = f"failed: {last_line(result.failed[-1])}" if result.failed and not np.isfinite(mean).any() else ""
     at = measured.value if math.isfinite(measured.value) else float(n_max)
-    return Need(label, theory, measured, float(mean[best]), sizes[best], _cost(result, at), note)
+    return Need(name, theory, measured, float(mean[best]), sizes[best], _cost(result, at), note)
 
 
 def _cost(result: Result, n: float) -> Cost | None:

@@ -1,6 +1,6 @@
-"""Write ``precomputed.json``: the parts of the explorer's theory that take longer than building the page should.
+"""Write ``layers.json``: ``python -m attnlab.mha.explorer.precompute``, about a minute on one core.
 
-``python -m attnlab.explore.precompute`` takes about a minute on one core. The tests compute a sample of it again.
+The tests compute a sample of it again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.aim.theory.output import hardmax_scale
 from attnlab.common.seeds import stream
 from attnlab.mha.alignment import align
 from attnlab.mha.engine.race import random_starts
@@ -19,20 +18,11 @@ from attnlab.mha.figures.instances import judged, planted, race
 from attnlab.mha.layer import patterns
 from attnlab.mha.theory import examples_needed
 
-# Chebyshev nodes of attnlab.aim.theory.output.hardmax_scale, by number of tokens.
-NODES = {2: 48, 3: 8, 4: 8}
 LAYER = {"d": 8, "k": 6}
 HEADS = (1, 2, 3)
 STRENGTHS = (1.0, 4.0, 12.0)
 EXAMPLES = (3, 4, 6, 8, 10, 12, 16, 24, 40)
 SEED = 0
-
-
-def hardmax_table(tokens: int) -> list[float]:
-    r"""s(tau) / sqrt(tau) at the nodes in sqrt(tau) through which attnlab.aim draws its polynomial."""
-    root = (1 - np.cos((np.arange(NODES[tokens]) + 0.5) * np.pi / NODES[tokens])) / 2
-    table: list[float] = (hardmax_scale(tokens)(root**2) / root).tolist()
-    return table
 
 
 def layer(m: int, rho: float) -> dict[str, Any]:
@@ -68,11 +58,6 @@ def _weights(tokens: np.ndarray, theta: np.ndarray) -> list[list[list[float]]]:
     return weights
 
 
-def tables() -> dict[str, Any]:
-    """Everything in the file."""
-    layers = [layer(m, rho) for m in HEADS for rho in STRENGTHS]
-    return {"hardmax": {tokens: hardmax_table(tokens) for tokens in NODES}, "layers": {**LAYER, "layers": layers}}
-
-
 if __name__ == "__main__":
-    Path(__file__).with_name("precomputed.json").write_text(json.dumps(tables(), separators=(",", ":")) + "\n")
+    tables = {**LAYER, "layers": [layer(m, rho) for m in HEADS for rho in STRENGTHS]}
+    Path(__file__).with_name("layers.json").write_text(json.dumps(tables, separators=(",", ":")) + "\n")

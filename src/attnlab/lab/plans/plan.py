@@ -153,8 +153,8 @@ class Plan:
                 bars = [[value - low], [max(min(high, self.n_max), value) - value]]
                 axes.errorbar([value], [i], xerr=bars, fmt=marker, color=color, capsize=3)
             else:
-                said = f"not by n = {self.n_max}" if need.measured is not None else need.note
-                axes.text(0.98, i, said, transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=7)
+                text = f"not by n = {self.n_max}" if need.measured is not None else need.note
+                axes.text(0.98, i, text, transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=7)
             if need.theory and math.isfinite(need.theory.n):
                 axes.plot([need.theory.n] * 2, [i - 0.3, i + 0.3], color=color, linewidth=2)
         if self.floor:

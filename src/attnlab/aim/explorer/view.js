@@ -1,7 +1,7 @@
 // Attention-indexed models: error against samples, phase diagram, spectrum of the estimate.
 "use strict";
 
-attnlab.aim = ((theory, { interpolate, linspace, logspace }, { text }, { same, unique, closest, inRatio, means, here }) => {
+attnlab.views.aim = ((theory, { interpolate, linspace, logspace }, { text }, { same, unique, closest, inRatio, means, here }) => {
   const WIDTHS = [
     0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
     1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5,
@@ -13,6 +13,8 @@ attnlab.aim = ((theory, { interpolate, linspace, logspace }, { text }, { same, u
     averaged: { name: "averaged gradient descent", color: "#CC79A7", marker: "D" },
   };
   const heats = {};
+
+  const prepare = (data) => theory.load(data.aim.hardmax);
 
   // The alphas offered: to 1.2 times 1/(T^2 + T - 2) for softmax, almost three decades for hardmax.
   function alphas({ channel, tokens }) {
@@ -26,8 +28,8 @@ attnlab.aim = ((theory, { interpolate, linspace, logspace }, { text }, { same, u
       values: () => [["softmax", "softmax attention"], ["hardmax", "hardmax attention"]] },
     { key: "tokens", kind: "range", label: "tokens T", initial: 2,
       values: ({ channel }) => (channel === "hardmax" ? [2, 3, 4] : [2, 3, 4, 5, 6]) },
-    { key: "rho", kind: "range", label: "width ρ = r/d", initial: 0.5, values: () => WIDTHS },
-    { key: "alpha", kind: "range", label: "samples α = n/d²", initial: 0.15, values: alphas },
+    { key: "rho", kind: "range", label: "width ρ = r/d", initial: 0.5, free: true, values: () => WIDTHS },
+    { key: "alpha", kind: "range", label: "samples α = n/d²", initial: 0.15, free: true, values: alphas },
   ];
 
   // Another T keeps α(T² + T − 2), which is what matters for softmax.
@@ -180,5 +182,5 @@ attnlab.aim = ((theory, { interpolate, linspace, logspace }, { text }, { same, u
   }
 
   const setting = (s) => `${s.channel}, T = ${s.tokens}, ρ = ${text(s.rho)}, α = ${text(s.alpha)}`;
-  return { controls, follow, render, setting };
+  return { controls, prepare, follow, render, setting };
 })(attnlab.aimTheory, attnlab.numbers, attnlab.axes, attnlab.series);

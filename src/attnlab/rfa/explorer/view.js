@@ -1,7 +1,7 @@
 // Random-feature attention: learning curves, heads, bias, and the table of complexities.
 "use strict";
 
-attnlab.rfa = ((theory, { logspace }, { text }, { unique, means }) => {
+attnlab.views.rfa = ((theory, { logspace }, { text }, { unique, means }) => {
   const MODELS = {
     rfa: { name: "RFA", color: "#0072B2", marker: "o" },
     brfa: { name: "BRFA (bias)", color: "#D55E00", marker: "s" },

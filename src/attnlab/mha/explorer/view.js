@@ -1,7 +1,7 @@
 // Recovering a multi-head layer: what its heads attend to before and after, and who succeeds with how many examples.
 "use strict";
 
-attnlab.mha = ((patterns, { text }, { unique, closest, inRatio, shares }) => {
+attnlab.views.mha = ((patterns, { text }, { unique, closest, inRatio, shares }) => {
   const LOOKS = {
     race: { color: "#0072B2", marker: "o" },
     sculpting: { color: "#009E73", marker: "D" },
@@ -12,7 +12,7 @@ attnlab.mha = ((patterns, { text }, { unique, closest, inRatio, shares }) => {
   const SHARE = { label: "share recovered (95 % interval)", domain: [-0.03, 1.03], ticks: [0, 0.25, 0.5, 0.75, 1] };
   let layers = [], sizes = {};
 
-  function prepare(data) { ({ layers, ...sizes } = data.layers); }
+  function prepare(data) { ({ layers, ...sizes } = data.mha.fitted); }
 
   const chosen = ({ m, rho }) => layers.find((layer) => layer.m === m && layer.rho === rho);
   const counts = (state) => chosen(state).fits.map(({ n }) => n);

@@ -11,15 +11,17 @@ import numpy as np
 
 from attnlab.common.claim import Threshold, at_most
 from attnlab.common.drawing import COLORS, line, panels, plain_log
-from attnlab.common.figure import Params, Record
+from attnlab.common.figure import Grid, Params, Record
 from attnlab.common.records import CONFIDENCE, Estimate, Records, proportion
 from attnlab.common.seeds import generator
 from attnlab.common.validation import integer
+from attnlab.lab.describe import name_of
 from attnlab.lab.engine import Engine
-from attnlab.lab.lattice import Axis, Node, Square, coarse, divided
-from attnlab.lab.plans.rounds import Rounds, Say, quietly, rounds
-from attnlab.lab.plans.setting import Choice, Item, apply
-from attnlab.lab.trial import Trial
+from attnlab.lab.measure import Measure, Notify, measuring, silent
+from attnlab.lab.phases.squares import Axis, Node, Square, coarse, divided
+from attnlab.lab.request import SIZES, Item, check, kind_of, owned
+from attnlab.lab.request import run as run_spec
+from attnlab.lab.spec import Trials
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,7 +124,7 @@ def phase_diagram(
     name: str = "",
     engine: Engine | None = None,
     store: str | os.PathLike[str] | None = None,
-    say: Say = quietly,
+    notify: Notify = silent,
 ) -> PhaseDiagram:
     """Map where learning succeeds over two parameters, refining near the transition.
 
@@ -140,65 +142,67 @@ def phase_diagram(
     start, depth : squares along x and y to begin with, and how often a square may be divided.
     seeds : runs at each point.
     name : under which the cells are stored; by default that of the task, or of the function.
-    engine, store, say : as in :func:`attnlab.lab.plan`.
+    engine, store, notify : as in :func:`attnlab.lab.plan`.
     """
     integer("depth", depth, low=0, high=8), integer("seeds", seeds, low=1)
     columns, rows = (integer("start", n, low=1) for n in start)
-    run, fixed, default_name = _experiment(task, learner, cell, set or {}, (x, y))
-    grid = _Grid(x, y, columns * 2**depth, rows * 2**depth, fixed, success)
-    if isinstance(run, Trial):
+    fixed, default_name = _experiment(task, learner, cell, set or {}, (x, y))
+    plane = _Plane(x, y, columns * 2**depth, rows * 2**depth, fixed, success, cell, seeds)
+    if cell is None:
         for corner in Square(0, 0, 1).corners():
-            run.check(grid.params(Node(corner.i * grid.columns, corner.j * grid.rows)))
-    stored_as = f"phase.{name or default_name}"
-    with rounds(stored_as, run, seeds=seeds, shared=["learner"], store=store, engine=engine, say=say) as ask:
+            check(plane.params(Node(corner.i * plane.columns, corner.j * plane.rows)))
+    with measuring(f"phase.{name or default_name}", store=store, engine=engine, notify=notify) as measure:
         squares: list[Square] | None = coarse(columns, rows, depth)
         while squares is not None:
             final = squares
-            grid.look(final, ask)
-            squares = divided(final, grid.side_of)
-    shares = {node: proportion(found) for node, found in grid.found.items()}
+            plane.compute(final, measure)
+            squares = divided(final, plane.side_of)
+    shares = {node: proportion(found) for node, found in plane.found.items()}
     return PhaseDiagram(
         x,
         y,
         f"{success[0]} {success[1]}",
-        tuple(Point(*grid.place(node), share) for node, share in sorted(shares.items())),
-        tuple(grid.patch(square) for square in final),
-        tuple(_boundary(grid, shares)),
-        Records(tuple(grid.records.values())),
+        tuple(Point(*plane.place(node), share) for node, share in sorted(shares.items())),
+        tuple(plane.patch(square) for square in final),
+        tuple(_boundary(plane, shares)),
+        Records(tuple(plane.records.values())),
         lines or {},
     )
 
 
 def _experiment(
-    task: Item, learner: Item, cell: Run | None, settings: Mapping[str, Any], axes: tuple[Axis, Axis]
-) -> tuple[Run, dict[str, Any], str]:
-    """The function of a cell, the parameters that do not vary, and a name."""
+    task: Item, learner: Item, cell: Run | None, chosen: Mapping[str, Any], axes: tuple[Axis, Axis]
+) -> tuple[dict[str, Any], str]:
+    """The parameters that do not vary, and a name."""
     if (cell is None) == (task is None or learner is None):
         raise ValueError("give a task and a learner, or a cell function, and not both")
     if cell is not None:
-        return cell, dict(settings), getattr(cell, "__name__", "own")
-    own = {name: value for name, value in settings.items() if name in ("n_train", "n_test", "alpha")}
-    rest = {name: value for name, value in settings.items() if name not in own}
-    chosen, (contestant,) = apply(rest, Choice.of("task", task), [Choice.of("learner", learner)])
+        return dict(chosen), getattr(cell, "__name__", "own")
+    sizes = {name: value for name, value in chosen.items() if name in SIZES}
+    of_task, of_learner = owned({k: v for k, v in chosen.items() if k not in sizes}, {"learner": learner})
     for axis in axes:
-        owner, _, option = axis.name.rpartition(".")
-        if owner in ("task", "learner"):
-            # checks the name; the value is the axis'
-            {"task": chosen, "learner": contestant}[owner].with_options(**{option: axis.low})
-        elif axis.name not in ("n_train", "alpha"):
+        if axis.name.split(".")[0] not in ("task", "learner", *SIZES[:2]):
             raise ValueError(f"an axis must be task.x, learner.x, n_train or alpha, got {axis.name!r}")
-    trial = Trial({chosen.name: chosen.type}, {contestant.name: contestant.type}, theory=False)
-    return trial, {**chosen.params(), **contestant.params(), "n_test": 1000, **own}, chosen.name
+    fixed = {"task": task, **of_task, "learner": learner, **of_learner["learner"], "compare": "nothing"}
+    return {**fixed, "n_test": 1000, **sizes}, name_of(kind_of("task", task))
 
 
-class _Grid:
-    """The finest grid, and what is known at its points."""
+class _Plane:
+    """The finest grid of the plane, and what is known at its points."""
 
     def __init__(
-        self, x: Axis, y: Axis, columns: int, rows: int, fixed: Mapping[str, Any], success: tuple[str, Threshold]
+        self,
+        x: Axis,
+        y: Axis,
+        columns: int,
+        rows: int,
+        fixed: Mapping[str, Any],
+        success: tuple[str, Threshold],
+        cell: Run | None,
+        seeds: int,
     ) -> None:
         self.x, self.y, self.columns, self.rows = x, y, columns, rows
-        self.fixed, self.success = fixed, success
+        self.fixed, self.success, self.cell, self.seeds = fixed, success, cell, seeds
         self.found: dict[Node, list[bool]] = {}
         self.side_of: dict[Node, bool] = {}
         self.records: dict[str, Mapping[str, Any]] = {}
@@ -212,11 +216,13 @@ class _Grid:
         x, y = self.place(node)
         return {**self.fixed, self.x.name: x, self.y.name: y}
 
-    def look(self, squares: list[Square], ask: Rounds) -> None:
+    def compute(self, squares: list[Square], measure: Measure) -> None:
         """Compute the corners that are not known; a run that failed is no success."""
         column, wanted = self.success
         new = sorted({node for square in squares for node in square.corners()} - self.found.keys())
-        result = ask([self.params(node) for node in new], f"{len(new)} points")
+        kind = Trials if self.cell is None else Grid
+        grids = [kind(self.params(node), self.seeds) for node in new]
+        result = measure(grids, f"{len(new)} points", self.cell or run_spec)
         rows: dict[tuple[float, float], list[Mapping[str, Any]]] = {}
         for row in result.records:
             if column not in row:
@@ -225,7 +231,7 @@ class _Grid:
         for node in new:
             here = rows.get(self.place(node), [])
             hits = [wanted.contains(row[column]) for row in here]
-            self.found[node] = hits + [False] * (ask.seeds - len(hits))
+            self.found[node] = hits + [False] * (self.seeds - len(hits))
             self.side_of[node] = float(np.mean(self.found[node])) >= 0.5
             self.records |= {row["cell"]: row for row in here}
 
@@ -237,7 +243,7 @@ class _Grid:
         return left, low, right - left, high - low, share
 
 
-def _boundary(grid: _Grid, shares: Mapping[Node, Estimate]) -> list[Crossing]:
+def _boundary(plane: _Plane, shares: Mapping[Node, Estimate]) -> list[Crossing]:
     """In each column the neighbours that disagree; the interval holds 95 % of what the runs leave possible.
 
     The share of successes at a point, after s of m runs, is drawn from Beta(s + 1/2, m - s + 1/2) (Jeffreys).
@@ -249,13 +255,15 @@ def _boundary(grid: _Grid, shares: Mapping[Node, Estimate]) -> list[Crossing]:
         s = np.array([shares[node].value * shares[node].runs for node in column])
         m = np.array([shares[node].runs for node in column])
         possible = rng.beta(s + 0.5, m - s + 0.5, (DRAWS, len(column))) >= 0.5
-        sides = [grid.side_of[node] for node in column]
-        y = [grid.place(node)[1] for node in column]
+        sides = [plane.side_of[node] for node in column]
+        y = [plane.place(node)[1] for node in column]
         for at in np.flatnonzero(np.diff(np.array(sides, dtype=int))):
             rising = sides[at + 1]
             low, high = _interval(possible, int(at), bool(rising))
-            middle = _between(grid, column[at], column[at + 1])
-            crossings.append(Crossing(grid.place(column[at])[0], Estimate(middle, y[low], y[high], int(m[at])), rising))
+            middle = _between(plane, column[at], column[at + 1])
+            crossings.append(
+                Crossing(plane.place(column[at])[0], Estimate(middle, y[low], y[high], int(m[at])), rising)
+            )
     return crossings
 
 
@@ -269,9 +277,9 @@ def _interval(possible: np.ndarray, at: int, rising: bool) -> tuple[int, int]:
     return min(int(low), at), max(int(high), at) + 1
 
 
-def _between(grid: _Grid, below: Node, above: Node) -> float:
+def _between(plane: _Plane, below: Node, above: Node) -> float:
     """Where the share of successes, straight between two points, is one half."""
-    first, last = (float(np.mean(grid.found[node])) for node in (below, above))
+    first, last = (float(np.mean(plane.found[node])) for node in (below, above))
     part = (0.5 - first) / (last - first)
     position = below.j + part * (above.j - below.j)
-    return float(Axis(grid.y.name, grid.y.low, grid.y.high, grid.y.log).value(position, grid.rows))
+    return float(Axis(plane.y.name, plane.y.low, plane.y.high, plane.y.log).value(position, plane.rows))

@@ -16,7 +16,7 @@ import numpy as np
 
 from attnlab.common.records import Estimate, Records
 from attnlab.common.statistics import estimate, mean, of
-from attnlab.lab.contests.scoreboard_drawing import costs, curves, field_text, heat_map, last, played, size
+from attnlab.lab.contests.drawing import costs, curves, field_text, heat_map, last, played, size
 from attnlab.lab.page import report
 from attnlab.lab.runner import Result
 from attnlab.lab.store import StoredCell

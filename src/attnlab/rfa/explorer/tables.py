@@ -1,14 +1,8 @@
-"""Theory as tables for the page: what JavaScript does not compute from closed forms.
-
-Spectra, energies and complexities of random-feature attention are computed when the page is built. Hardmax for three
-and four tokens and the fitted multi-head layers take longer: they come from ``precomputed.json``, written by
-``python -m attnlab.explore.precompute``.
-"""
+"""Spectra, energies and complexities of random-feature attention, computed when the page is built."""
 
 from __future__ import annotations
 
 import json
-from importlib import resources
 from typing import Any
 
 from attnlab.rfa import theory
@@ -32,13 +26,7 @@ LABELS = {
 }
 
 
-def precomputed() -> dict[str, Any]:
-    """The hardmax tables and the fitted layers shipped with the package."""
-    tables: dict[str, Any] = json.loads((resources.files("attnlab.explore") / "precomputed.json").read_text())
-    return tables
-
-
-def random_features() -> dict[str, Any]:
+def tables() -> dict[str, Any]:
     """Spectra of the kernels, energies of the targets and complexities, for every dimension and number of keys."""
     return {
         "d": DIMENSIONS,

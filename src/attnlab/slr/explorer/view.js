@@ -1,14 +1,14 @@
 // Single-location regression: the (kappa, nu) plane with trajectories, risk along them, risk and stability against lambda.
 "use strict";
 
-attnlab.slr = ((theory, { linspace, logspace }, { text }, { same, unique, means, here }) => {
+attnlab.views.slr = ((theory, { linspace, logspace }, { text }, { same, unique, means, here }) => {
   const COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
   const ROUND = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1];
   const LAMBDAS = unique([...logspace(0.02, 2, 60), ...ROUND].map((v) => Number(v.toPrecision(2)))).sort((a, b) => a - b);
-  const LIMIT = Math.sqrt(3) / 2, DEFAULT = "-0.7,0.5;0.15,-0.55;0.1,0.2", FIRST = 0.01;
+  const LIMIT = Math.sqrt(3) / 2, DEFAULT = "-0.7,0.5;0.15,-0.55;0.1,0.2", FIRST = 0.01, NEAR = 0.9;
 
   const controls = [
-    { key: "lam", kind: "range", label: "inverse temp. λ", initial: 0.05, values: () => LAMBDAS },
+    { key: "lam", kind: "range", label: "inverse temp. λ", initial: 0.05, free: true, values: () => LAMBDAS },
     { key: "d", kind: "range", label: "dimension d", initial: 400,
       values: () => [10, 20, 40, 80, 100, 200, 400, 800, 1600, 6400] },
     { key: "L", kind: "range", label: "tokens L", initial: 10, values: () => [2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50] },
@@ -51,12 +51,13 @@ attnlab.slr = ((theory, { linspace, logspace }, { text }, { same, unique, means,
   }
 
   function portrait(state, law, paths, data, set) {
+    const rate = theory.transverseExponent(state);
     const grid = linspace(-1, 1, 49), values = grid.map((nu) => grid.map((kappa) => theory.risk([kappa, nu, 0, 0, 0], law)));
     const flat = values.flat(), starts = read(state.starts), last = starts[starts.length - 1];
     const limit = (v) => Math.max(-1, Math.min(1, v));
     const moved = (pair) => set({ starts: write([...starts.slice(0, -1), pair.map(limit)]) });
     const critical = [
-      { x: [1, -1], y: [1, -1], marker: "s", size: 1.3, label: "minima ±(k*, v*)" },
+      { x: [1, -1], y: [1, -1], marker: "s", size: 1.3, label: rate > 0 ? "±(k*, v*), unstable off M" : "minima ±(k*, v*)" },
       { x: [0], y: [0], marker: "x", size: 1.3, label: "saddle" },
       { x: [1, -1], y: [-1, 1], marker: "^", hollow: true, size: 1.2, label: "maxima" },
     ].map((point) => ({ color: "#000000", kind: "theory", ...point }));
@@ -127,11 +128,10 @@ attnlab.slr = ((theory, { linspace, logspace }, { text }, { same, unique, means,
   }
 
   function describe(state, law, ends, rate) {
-    const found = ends.filter(([k, v]) => Math.abs(v) > 0.9 && k * v > 0).length;
-    const least = Math.min(...ends.map(([k]) => Math.abs(k)));
+    const found = ends.filter(([k, v]) => Math.abs(k) > NEAR && Math.abs(v) > NEAR && k * v > 0).length;
     const facts = [
-      `By time ${text(state.time)}, ${found} of ${ends.length} trajectories approach ±(k*, v*): |ν| > 0.9, κ of the same `
-        + `sign; the smallest |κ| is ${text(least, 2)}. Risk at (k*, v*): ${text(theory.oracleRisk(law))}; best linear `
+      `At time ${text(state.time)}, ${found} of ${ends.length} trajectories are near ±(k*, v*): |κ| and |ν| above ${NEAR}, `
+        + `with the same sign. Risk at (k*, v*): ${text(theory.oracleRisk(law))}; best linear `
         + `predictor: ${text(theory.linearRisk(state.L))}.`,
       rate > 0
         ? `At this λ the planted pair is unstable off the manifold (rate ${text(rate, 3)}): start a little off it and train `

@@ -1,0 +1,58 @@
+"""The explorer's view of attention-indexed models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from attnlab.common.records import Row
+from attnlab.common.view import Cells, Point, View, groups, means
+
+
+def points(cells: Cells) -> dict[str, list[Point]]:
+    """Errors of AMP and of gradient descent, and eigenvalues of AMP's estimates."""
+    names = ("channel", "tokens", "rho", "d", "learner", "alpha")
+    amp: list[Row] = [
+        {"channel": "softmax", **row, "learner": "amp", "error": row["mse"]}
+        for row in cells.of("aim.softmax", "aim.phase_diagram", "aim.hardmax")
+    ]
+    for row in cells.of("aim.gradient_descent"):
+        tokens = row["tokens"]
+        common = {**row, "channel": "softmax", "alpha": round(row["scaled"] / (tokens**2 + tokens - 2), 10)}
+        if row["learner"] == "amp":
+            amp.append({**common, "error": row["mse"]})
+        else:
+            amp += [{**common, "learner": name, "error": row[name]} for name in ("single", "averaged")]
+    spectra = [
+        {**dict(zip(("tokens", "rho", "d", "alpha"), key, strict=True)), "eigenvalues": _rounded(chosen, "found")}
+        for key, chosen in groups(cells.of("aim.spectra"), ("tokens", "rho", "d", "alpha")).items()
+    ]
+    return {"points": means(amp, names, lambda row: row["error"]), "spectra": spectra}
+
+
+def _rounded(rows: Iterable[Row], name: str) -> list[float]:
+    return [round(float(x), 4) for row in rows for x in np.ravel(row[name])]
+
+
+def tables() -> dict[str, Any]:
+    """The hardmax scales of several numbers of tokens (:mod:`attnlab.aim.explorer.precompute`)."""
+    text = (resources.files("attnlab.aim.explorer") / "hardmax.json").read_text()
+    return {"hardmax": json.loads(text)}
+
+
+VIEW = View(
+    title="Attention-indexed models",
+    question="How many sequences does one need to learn a full-width attention matrix?",
+    text="A d × d attention matrix S of rank ρd is planted and seen through the attention it gives to random sequences "
+    "of T tokens. With softmax attention the smallest possible error falls to exactly zero at a finite number of "
+    "samples; with hardmax it never does. Message passing (AMP) follows the line.",
+    charts=("aim-error", "aim-phases", "aim-spectrum"),
+    wide=("aim-spectrum",),
+    sources=("2506.01582",),
+    points=points,
+    tables=tables,
+)

@@ -1,0 +1,88 @@
+"""Cells that depend on the results of other cells: each round is committed, and found again in the store."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from attnlab.common.figure import Figure, Grid
+from attnlab.common.records import Records
+from attnlab.lab.engine import DaskEngine, Engine, SerialEngine
+from attnlab.lab.request import run
+from attnlab.lab.runner import Result, collect, compute_cells, missing_cells
+from attnlab.lab.store import Store, StoredCell
+
+Notify = Callable[[str], None]
+
+
+def silent(line: str) -> None:
+    """Print nothing."""
+
+
+@dataclass
+class Measure:
+    """Computes grids when they are asked for.
+
+    The same grids are the same cells, so a run that was stopped finds them in the store and goes on.
+    """
+
+    name: str
+    store: Store
+    engine: Engine
+    notify: Notify = silent
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _connected: bool = False
+
+    def __call__(self, grids: Sequence[Grid], about: str = "", run: Callable[..., Any] = run) -> Result:
+        """The results on these grids; what is missing is computed and committed."""
+        figure = Figure(self.name, self.name, "", "", {"quick": grids}, run, _not_drawn, shape=["learner", "n_train"])
+        missing = missing_cells([figure], "quick", self.store)
+        if missing:
+            self.notify(f"{len(missing)} cells" + f": {about}" * bool(about))
+            self._connect()
+            compute_cells(missing, self.store, self.engine)
+        return collect(figure, "quick", self.store)
+
+    def _connect(self) -> None:
+        """Open Dask's workers once for all rounds, when the first cell needs them."""
+        if isinstance(self.engine, DaskEngine) and not self._connected:
+            client = self._open.enter_context(self.engine.connect())
+            self.engine, self._connected = DaskEngine(lambda: contextlib.nullcontext(client)), True
+
+    def close(self) -> None:
+        """Release the workers."""
+        self._open.close()
+
+
+def _not_drawn(records: Records) -> Any:
+    raise NotImplementedError("a round of an adaptive run is not drawn by itself")
+
+
+@contextlib.contextmanager
+def measuring(
+    name: str,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    engine: Engine | None = None,
+    notify: Notify = silent,
+) -> Iterator[Measure]:
+    """Open the store (a temporary one if none is named) and the engine."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store(store or Path(folder) / "results.sqlite", writable=True) as opened,
+    ):
+        held = Measure(name, opened, engine or SerialEngine(), notify)
+        try:
+            yield held
+        finally:
+            held.close()
+
+
+def last_line(cell: StoredCell) -> str:
+    """The error of a cell without its traceback."""
+    return cell.error.strip().splitlines()[-1] if cell.error.strip() else "no reason given"

@@ -1,0 +1,1 @@
+"""Phase diagrams: where in a plane of two parameters learning succeeds."""
