@@ -11,7 +11,7 @@ or when a head with Theta = 0 takes up the linear term (derived here).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -67,6 +67,7 @@ class Alignment:
     permutation : for each reference head (after merging) the head of the layer that matches it, -1 for none.
     signs : +1, or -1 for heads matched after a flip (k = 2).
     reference_heads : number of reference heads after merging and dropping free ones.
+    key_bias_error : worst matched head's ||c - c_ref|| / ||c_ref|| where biases were given, else None.
     """
 
     theta_error: float
@@ -74,6 +75,7 @@ class Alignment:
     permutation: tuple[int, ...]
     signs: tuple[int, ...]
     reference_heads: int
+    key_bias_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -104,26 +106,41 @@ def align(
     *,
     tokens: int | None = None,
     tolerance: float = 1e-9,
+    key_bias: ArrayLike | None = None,
+    key_bias_ref: ArrayLike | None = None,
 ) -> Alignment:
     """Match the heads of a layer to a reference and measure the error of what is identifiable.
 
     Heads with W = 0 are dropped and heads with equal Theta merged on both sides (relative ``tolerance``), then heads
     are paired by the assignment with the smallest total relative distance. With ``tokens=2`` sign flips are allowed
-    where the linear term they leave is made up for; it counts in ``w_error``.
+    where the linear term they leave is made up for; it counts in ``w_error``. With ``key_bias`` and ``key_bias_ref``
+    (m, d) the biases of matched heads are compared, too.
 
     >>> T, W = np.random.default_rng(0).standard_normal((2, 3, 4, 4))
     >>> align(T[[2, 0, 1]], W[[2, 0, 1]], T, W)
-    Alignment(theta_error=0.0, w_error=0.0, permutation=(1, 2, 0), signs=(1, 1, 1), reference_heads=3)
+    Alignment(theta_error=0.0, w_error=0.0, permutation=(1, 2, 0), signs=(1, 1, 1), reference_heads=3,
+              key_bias_error=None)
     """
     found = _canonical(*check_layer(Theta, W), tolerance)
     reference = _canonical(*check_layer(Theta_ref, W_ref), tolerance)
     if found.theta.shape[1:] != reference.theta.shape[1:] or found.w.shape[1:] != reference.w.shape[1:]:
         raise ValueError(f"layers of different widths: W {found.w.shape} and {reference.w.shape}")
     plain = _match(found, reference, signed=False)
+    if key_bias is not None and key_bias_ref is not None:
+        return replace(plain, key_bias_error=_bias_error(plain, key_bias, key_bias_ref, reference))
     if tokens != 2:
         return plain
     signed = _match(found, reference, signed=True)
     return min(plain, signed, key=lambda a: max(a.theta_error, a.w_error))
+
+
+def _bias_error(matched: Alignment, bias: ArrayLike, bias_ref: ArrayLike, reference: _Canonical) -> float:
+    """Worst relative distance of the key biases of matched heads."""
+    if -1 in matched.permutation:
+        return np.inf
+    found, true = np.asarray(bias)[list(matched.permutation)], np.asarray(bias_ref)[list(reference.index)]
+    sizes = np.maximum(np.linalg.norm(true, axis=1), np.finfo(float).tiny)
+    return float(np.max(np.linalg.norm(found - true, axis=1) / sizes))
 
 
 def _free_heads(w: np.ndarray, tolerance: float) -> list[int]:

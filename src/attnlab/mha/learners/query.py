@@ -1,52 +1,68 @@
-r"""A single head from value queries: the learner chooses the tokens (after arXiv:2601.16873; formulas derived here).
-
-A query of one token shows W: :math:`F(e_j) = e_j W`. A query of the two tokens (u, u - v) has first row
-:math:`(u - v)W + \sigma(u \Theta v^\top)\,vW`, so its logit is :math:`u \Theta v^\top`.
-"""
+"""A layer from value queries: the learner chooses the tokens, of one head or of several, with biases or without."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from typing import Any
 
 import numpy as np
-from scipy.special import logit
 
 from attnlab.common.seeds import Seed, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, one_of, positive
+from attnlab.mha.layer import attention
 from attnlab.mha.learners.base import LayerRegressor
+from attnlab.mha.queries import single_head
+from attnlab.mha.queries.oracle import Box, Function, Oracle, on_sphere, position_deviation
+from attnlab.mha.queries.poles import MOST_HEADS, recover_by_poles
+from attnlab.mha.queries.several_heads import Heads, Unseparated, first_direction, recover
 
-Oracle = Callable[[np.ndarray], np.ndarray]
-METHODS = ("pairs", "wide", "low_rank")
-_SWEEPS = 200
-_MEASUREMENTS = 6  # of rank r: this many times r d
-_NORM = 1.5
-_EDGE = 1e-15  # probabilities are kept this far from 0 and 1
+ONE_HEAD = ("pairs", "wide", "low_rank")
+SEVERAL = ("auto", "reference", "separate", "poles")
+_VERIFIED = 64  # random sequences of five tokens on which the layer is compared with the oracle
 
 
 class QueryLearner(LayerRegressor):
-    """Recover one head by asking for the outputs of chosen sequences.
+    """Recover a layer by asking for the outputs of chosen sequences.
+
+    The query token is always the last of a sequence and the last row is read, so that a causal oracle is as good as a
+    full one. One head without biases has three methods of its own; several heads are separated by linear equations in
+    one direction, labelled in all others, and solved for (:mod:`attnlab.mha.queries`).
 
     Parameters
     ----------
     d : width of a token.
-    method : ``pairs``: d + d^2 queries of at most two tokens, any output width. ``wide``: 2 d queries, of d + 1
-        tokens; needs W of full row rank. ``low_rank``: d + 6 r d queries, for Theta of rank r.
-    rank : r of ``low_rank``.
-    strength : length of the queried basis vectors; larger when Theta is small and answers are inexact.
-    random_state : draws the directions of ``low_rank``.
+    n_heads : number of heads; None counts them.
+    bias : whether the layer has key biases and a constant.
+    rank : rank of the attention matrices, fewer queries when it is small; ``"auto"`` measures it (several heads).
+    value_rank : rank to which the recovered projections are cut.
+    method : one head: ``pairs``, d + d^2 queries of at most two tokens, any output width; ``wide``, 2 d queries of
+        d + 1 tokens, W of full row rank; ``low_rank``, d + 6 r d queries. Several heads, a count or biases:
+        ``reference`` (2 m <= d_out, fewest queries), ``separate`` (m <= d_out, smallest errors), ``poles`` (any d_out,
+        at most six heads), or ``auto`` (also what ``pairs`` means there): reference from d_out >= 4 m on, then
+        separate, then poles.
+    extra : points beyond those that counting asks for; more when answers are noisy.
+    max_queries : RuntimeError beyond; ``partial_`` then has what is known.
+    strength : length of the first tokens.
+    random_state : draws directions and points.
 
     Attributes
     ----------
-    theta_, w_ : the head, ``(1, d, d)`` and ``(1, d, d_out)``; ``n_queries_`` sequences asked.
+    theta_, w_, key_bias_, constant_ : the layer; ``n_heads_`` their number.
+    n_queries_, n_sent_tokens_ : sequences and tokens the layer was learned from; ``n_check_queries_`` only test it.
+    noise_ : root mean square error of an answer.
+    residual_ : relative error on fresh sequences of five tokens. Where it is far above the noise the layer is not one
+        of these (rotary positions, more heads than asked for): ``converged_`` is False and a warning says so.
+    separation_ : of the first direction, singular values, residuals of start and end, check of the sum, rank.
+    method_ : the method that was used.
 
     Examples
     --------
     >>> from attnlab.mha import Task, attention
-    >>> task = Task(d=4, k=2, n_heads=1, rho=1.0)
-    >>> learner = QueryLearner(4).fit(lambda X: attention(X, task.Theta, task.W))
-    >>> learner.n_queries_, bool(np.abs(learner.theta_ - task.Theta).max() < 1e-12)
-    (20, True)
+    >>> task = Task(d=8, k=2, n_heads=3)
+    >>> learner = QueryLearner(8, n_heads=None, random_state=0).fit(lambda X: attention(X, task.Theta, task.W))
+    >>> learner.n_heads_, learner.residual_ < 1e-9
+    (3, True)
     """
 
     needs = ("d",)
@@ -55,119 +71,136 @@ class QueryLearner(LayerRegressor):
         self,
         d: int = 2,
         *,
+        n_heads: int | None = 1,
+        bias: bool = False,
+        rank: int | str | None = None,
+        value_rank: int | None = None,
         method: str = "pairs",
-        rank: int | None = None,
+        extra: int = 8,
+        max_queries: int | None = None,
         strength: float = 1.0,
         random_state: Seed = None,
     ) -> None:
         self.d = d
-        self.method = method
+        self.n_heads = n_heads
+        self.bias = bias
         self.rank = rank
+        self.value_rank = value_rank
+        self.method = method
+        self.extra = extra
+        self.max_queries = max_queries
         self.strength = strength
         self.random_state = random_state
 
-    def fit(self, X: Oracle, y: None = None) -> QueryLearner:
+    def fit(self, X: Function, y: None = None) -> QueryLearner:
         """Ask the oracle ``X``, a callable from tokens (n, k, d) to outputs (n, k, d_out)."""
         d = integer("d", self.d, low=1)
-        one_of("method", self.method, METHODS)
+        if self.n_heads is not None:
+            integer("n_heads", self.n_heads, low=1)
+        one_of("method", self.method, (*ONE_HEAD, *SEVERAL))
+        integer("extra", self.extra, low=1)
         strength = positive("strength", self.strength)
+        if self.rank is not None and self.rank != "auto":
+            integer("rank", self.rank, low=1, high=d)
         if not callable(X):
             raise TypeError(f"fit takes an oracle, a callable on tokens (n, k, {d}), got {type(X).__name__}")
-        ask = _Counted(X)
-        W = ask(strength * np.eye(d)[:, None, :])[:, 0] / strength
-        if self.method == "pairs":
-            theta = _pairs(ask, W, strength)
-        elif self.method == "wide":
-            theta = _wide(ask, W, strength)
-        else:
-            if self.rank is None:
-                raise ValueError("rank must be given for method='low_rank'")
-            rank = integer("rank", self.rank, low=1, high=d)
-            theta = _low_rank(ask, W, rank, stream(self.random_state, "learner", "mha"))
-        self.theta_, self.w_, self.n_queries_, self.n_tokens_ = theta[None], W[None], ask.count, 2
-        ended(self, converged=True, reason="closed form")
+        ask, rng = Oracle(X, self.max_queries), stream(self.random_state, "learner", "mha")
+        one_head = self.n_heads == 1 and not self.bias and self.method in ONE_HEAD
+        heads = self._one_head(ask, strength, rng) if one_head else self._several(ask, strength, rng)
+        self.theta_, self.w_, self.key_bias_ = heads.theta, heads.w, heads.key_bias
+        if self.value_rank is not None:
+            self.w_ = _cut(self.w_, integer("value_rank", self.value_rank, low=1))
+        self.n_heads_, self.method_, self.separation_ = len(heads.theta), heads.method, heads.detail
+        self.n_queries_, self.n_sent_tokens_, self.n_tokens_ = ask.count, ask.tokens, 2
+        self._verify(ask, strength, rng, heads.n_iter)
+        self.n_check_queries_ = ask.checks
         return self
 
+    def _one_head(self, ask: Oracle, strength: float, rng: np.random.Generator) -> Heads:
+        W = single_head.projection(ask, self.d, strength)
+        self.constant_ = np.zeros(W.shape[1])
+        if self.method == "pairs":
+            theta = single_head.pairs(ask, W, strength)
+        elif self.method == "wide":
+            theta = single_head.wide(ask, W, strength)
+        else:
+            if not isinstance(self.rank, int | np.integer):
+                raise ValueError("rank must be given as a number for method='low_rank'")
+            theta = single_head.low_rank(ask, W, int(self.rank), rng)
+        tokens = on_sphere(8, self.d, strength, rng)
+        answers = ask(tokens[:, None], check=True)[:, -1]
+        self.noise_ = float(np.sqrt(np.mean((answers - tokens @ W) ** 2)))
+        _warn_of_constant(ask, self.d)
+        return Heads(theta[None], W[None], np.zeros((1, self.d)), self.method, 1)
 
-class _Counted:
-    """An oracle that counts its sequences and is held to its shape."""
+    def _several(self, ask: Oracle, strength: float, rng: np.random.Generator) -> Heads:
+        if self.method in ("wide", "low_rank"):
+            raise ValueError(f"method={self.method!r} recovers one head without biases; use one of {SEVERAL}")
+        box = Box(ask, self.d, strength, self.bias, rng)
+        self.constant_, self.noise_ = box.constant, box.noise
+        self.partial_ = {"constant": box.constant, "w_sum": box.w_sum}
+        if not self.bias:
+            _warn_of_constant(ask, self.d)
+        off = position_deviation(ask, self.d, strength, rng)
+        if off > 100 * max(box.noise, 1e-15):
+            raise ValueError(
+                f"the layer uses positions: answers change by {off:.1e} when tokens other than the query change places "
+                f"(error of an answer {box.noise:.1e}); such layers are not recovered"
+            )
+        method = self._method(box.outputs)
+        if method == "poles":
+            return recover_by_poles(box, self.n_heads, strength, rng)
+        try:
+            first = first_direction(box, self.n_heads, strength, rng)
+        except Unseparated:
+            if method != "auto":
+                raise
+            return recover_by_poles(box, self.n_heads, strength, rng)
+        self.partial_["n_heads"] = m = len(first.B)
+        if m == 1 and first.strengths[0] * 0.25 < 10 * box.noise:
+            raise ValueError("attention cannot be seen: the answers are linear in the tokens up to their error")
+        if method == "auto":
+            method = "reference" if box.outputs >= 4 * m else "separate"
+        self._method(box.outputs, m)
+        return recover(box, first, method=method, rank=self.rank, extra=self.extra, rng=rng)
 
-    def __init__(self, oracle: Oracle) -> None:
-        self.oracle = oracle
-        self.count = 0
-        self.width: int | None = None
+    def _method(self, outputs: int, m: int | None = None) -> str:
+        """The method asked for, refused where the outputs are too few for it."""
+        m = m or self.n_heads or 1
+        method = "auto" if self.method in ONE_HEAD else self.method
+        if method == "reference" and 2 * m > outputs:
+            raise ValueError(f"method='reference' needs d_out >= 2 n_heads, got {outputs} and {m}; use 'separate'")
+        if method == "separate" and m > outputs:
+            raise ValueError(f"method='separate' needs d_out >= n_heads, got {outputs} and {m}; use 'poles'")
+        if method == "auto" and m > outputs:
+            method = "poles"
+        if method == "poles" and m > MOST_HEADS:
+            raise ValueError(f"too many heads for d_out = {outputs}: poles separate at most {MOST_HEADS}, got {m}")
+        return method
 
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        answer = np.asarray(self.oracle(X), dtype=float)
-        width = self.width if self.width is not None else (answer.shape[2] if answer.ndim == 3 else None)
-        if answer.ndim != 3 or answer.shape[:2] != X.shape[:2] or answer.shape[2] != width:
-            expected = f"({X.shape[0]}, {X.shape[1]}, {'d_out' if width is None else width})"
-            raise ValueError(f"the oracle must return an array of shape {expected}, got {answer.shape}")
-        if not np.isfinite(answer).all():
-            raise ValueError("the oracle returned NaN or infinity")
-        self.width = width
-        self.count += len(X)
-        return answer
-
-
-def _bilinear(ask: _Counted, W: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """u Theta v^T for rows of u and v, one query each."""
-    answers = ask(np.stack([u, u - v], axis=1))[:, 0]
-    value = v @ W
-    share = np.sum((answers - (u - v) @ W) * value, axis=1) / np.sum(value**2, axis=1)
-    result: np.ndarray = logit(np.clip(share, _EDGE, 1 - _EDGE))
-    return result
-
-
-def _pairs(ask: _Counted, W: np.ndarray, strength: float) -> np.ndarray:
-    """Theta entry by entry; a coordinate that W does not see borrows the most visible one and is corrected."""
-    d = len(W)
-    sizes = np.linalg.norm(W, axis=1)
-    if sizes.max() == 0:
-        raise ValueError("the oracle's W is zero: Theta cannot be seen")
-    helper = int(sizes.argmax())
-    hidden = sizes < 1e-8 * sizes.max()
-    keys = np.eye(d)
-    keys[hidden, helper] = 1.0
-    i, j = np.divmod(np.arange(d * d), d)
-    theta = _bilinear(ask, W, strength * np.eye(d)[i], strength * keys[j]).reshape(d, d) / strength**2
-    theta[:, hidden] -= theta[:, [helper]]
-    return theta
-
-
-def _wide(ask: _Counted, W: np.ndarray, strength: float) -> np.ndarray:
-    """A row of Theta from one query of d + 1 tokens: e_i, e_i - e_1, ..., e_i - e_d."""
-    d = len(W)
-    if np.linalg.matrix_rank(W) < d:
-        raise ValueError("method='wide' needs a W of full row rank (d_out >= d); use method='pairs'")
-    basis = strength * np.eye(d)
-    tokens = np.concatenate([basis[:, None], basis[:, None] - basis[None]], axis=1)
-    first_rows = ask(tokens)[:, 0]
-    shares = np.linalg.lstsq((strength * W).T, (basis @ W - first_rows).T, rcond=None)[0].T
-    own = 1 - shares.sum(axis=1, keepdims=True)
-    theta: np.ndarray = np.log(np.maximum(own, _EDGE) / np.maximum(shares, _EDGE)) / strength**2
-    return theta
-
-
-def _low_rank(ask: _Counted, W: np.ndarray, rank: int, rng: np.random.Generator) -> np.ndarray:
-    """Alternating least squares on random bilinear measurements."""
-    d = len(W)
-    number = _MEASUREMENTS * rank * d
-    u, v = (_NORM * x / np.linalg.norm(x, axis=1, keepdims=True) for x in rng.standard_normal((2, number, d)))
-    values = _bilinear(ask, W, u, v)
-    moment = np.einsum("np,n,nq->pq", u, values, v)
-    right = np.linalg.svd(moment)[2][:rank]
-    theta = np.zeros((d, d))
-    for _ in range(_SWEEPS):
-        left = np.linalg.qr(_half_step(u, v @ right.T, values, d, rank))[0]
-        right = _half_step(v, u @ left, values, d, rank).T
-        before, theta = theta, left @ right
-        if np.linalg.norm(theta - before) <= 1e-14 * np.linalg.norm(theta):
-            break
-    return theta
+    def _verify(self, ask: Oracle, strength: float, rng: np.random.Generator, n_iter: int) -> None:
+        """Compare with the oracle on fresh sequences; a layer of another kind must not pass."""
+        size = strength if self.separation_ == {} else float(self.separation_["length"])
+        tokens = on_sphere(5 * _VERIFIED, self.d, size, rng).reshape(_VERIFIED, 5, self.d)
+        answers = ask(tokens, check=True)[:, -1]
+        found = attention(tokens, self.theta_, self.w_, self.key_bias_, self.constant_)[:, -1]
+        scale = float(np.sqrt(np.mean(answers**2)))
+        self.residual_ = float(np.sqrt(np.mean((found - answers) ** 2))) / max(scale, np.finfo(float).tiny)
+        limit = 1e3 * max(self.noise_, 1e-15) / max(scale, np.finfo(float).tiny)
+        good = self.residual_ <= limit
+        reason = "closed form" if good else f"fresh answers are missed by {self.residual_:.1e} of their size"
+        ended(self, converged=good, reason=reason, n_iter=n_iter)
 
 
-def _half_step(free: np.ndarray, fixed: np.ndarray, values: np.ndarray, d: int, rank: int) -> np.ndarray:
-    design = (free[:, :, None] * fixed[:, None, :]).reshape(len(values), d * rank)
-    factor: np.ndarray = np.linalg.lstsq(design, values, rcond=None)[0].reshape(d, rank)
-    return factor
+def _warn_of_constant(ask: Oracle, d: int) -> None:
+    """Warn when a zero token is answered by a constant; it is asked for several times, as answers may be noisy."""
+    answers = ask(np.zeros((8, 1, d)), check=True)[:, -1]
+    size, spread = float(np.abs(answers.mean(axis=0)).max()), float(answers.std(axis=0).max())
+    if size > 4 * spread + 1e-12:
+        warnings.warn(f"the oracle answers {size:.1e} to a zero token; bias=True fits", stacklevel=5)
+
+
+def _cut(w: np.ndarray, rank: int) -> Any:
+    """Projections of the given rank that are nearest to w."""
+    left, sizes, right = np.linalg.svd(w, full_matrices=False)
+    return (left[..., :rank] * sizes[:, None, :rank]) @ right[:, :rank]

@@ -65,17 +65,40 @@ def distinct_rows(task: Task) -> Prediction:
     return Prediction(corners * comb(corners + task.k - 2, task.k - 1))
 
 
-def query_count(d: int, method: str = "pairs", rank: int = 1) -> Prediction:
-    """Value queries that recover one head: d + d^2 (pairs), 2 d (wide), d + 6 r d (low rank).
+def query_count(
+    d: int,
+    method: str = "pairs",
+    rank: int | None = None,
+    n_heads: int = 1,
+    bias: bool = False,
+    d_out: int | None = None,
+    extra: int = 8,
+    counted: bool = False,
+) -> Prediction:
+    """Value queries that recover a layer, by method.
 
-    Source: derived here, after arXiv:2601.16873.  Status: exact.
+    One head: d + d^2 (pairs), 2 d (wide), d + 6 r d (low rank). Several heads: linear part, first direction, points,
+    then for each of d directions the points and the labels (reference) or its own separation (separate); ``rank`` adds
+    the columns. ``counted`` is for a number of heads that the learner has to find (n_heads=None). Directions that are
+    asked for again are not in the count.
 
-    >>> query_count(30), query_count(30, "wide"), query_count(30, "low_rank", rank=2)
-    (930 (exact), 60 (exact), 390 (exact))
+    Source: derived here; one head after arXiv:2601.16873.  Status: exact.
+
+    >>> query_count(30), query_count(30, "low_rank", rank=2), query_count(64, "reference", n_heads=12, counted=True)
+    (930 (exact), 390 (exact), 7064 (exact))
     """
-    d, rank = integer("d", d, low=1), integer("rank", rank, low=1)
-    counts = {"pairs": d + d * d, "wide": 2 * d, "low_rank": d + 6 * rank * d}
-    return Prediction(counts[one_of("method", method, counts)])
+    d, m, extra = integer("d", d, low=1), integer("n_heads", n_heads, low=1), integer("extra", extra, low=1)
+    r = d if rank is None else integer("rank", rank, low=1)
+    counts = {"pairs": d + d * d, "wide": 2 * d, "low_rank": d + 6 * r * d}
+    one_of("method", method, (*counts, "reference", "separate"))
+    if method in counts:
+        return Prediction(counts[method])
+    heads = 16 if counted else m
+    points = max(min(r, d) + bias, m) + extra
+    o = d if d_out is None else integer("d_out", d_out, low=1)
+    labels = m + extra if method == "reference" else 3 * (30 + m * (m + 3) // 2 + m) + ceil(1.5 * m * m / o) + 3
+    columns = d * (r + extra) if r < d else 0
+    return Prediction(d + bias + 8 + 3 * (40 + heads * (heads + 3)) + points + d * (points + labels) + columns)
 
 
 @from_law(Task, "n_heads", "d", "k")

@@ -30,7 +30,7 @@ def test_exact_answers_give_the_head_from_the_stated_number_of_queries(d, method
     rank = 2 if method == "low_rank" else None
     theta, w = head(d, rank)
     learner = mha.QueryLearner(d, method=method, rank=rank, random_state=0).fit(oracle(theta, w))
-    assert learner.n_queries_ == query_count(d, method, rank or 1)
+    assert learner.n_queries_ == query_count(d, method, rank)
     assert np.linalg.norm(learner.theta_ - theta) < 1e-9 * np.linalg.norm(theta)
     assert np.abs(learner.w_ - w).max() < 1e-12
 
