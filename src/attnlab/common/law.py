@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def from_law(law: type, *order: str, **fixed: Any) -> Callable[[F], F]:
+def from_law(law: type, /, *order: str, **fixed: Any) -> Callable[[F], F]:
     """A second way to call ``f(task, ...)``: with the parameters of the law in the place of the task.
 
     The parameters of ``f`` come first, then those named in ``order``; all others of the law are keywords. ``fixed``

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from attnlab.common.seeds import Seed, generator
+from attnlab.common.seeds import Seed, stream
 from attnlab.common.validation import integer, one_of
 
 STARTS = ("sphere", "manifold")
@@ -34,7 +34,7 @@ def vectors(
     ``"sphere"``: independent and uniform. ``"manifold"``: k orthogonal to v*, then v orthogonal to k* and to k.
     """
     one_of("start", start, STARTS)
-    rng = generator(seed)
+    rng = stream(seed, "learner", "slr", "start")
     k, v = rng.standard_normal((2, integer("runs", runs, low=1), len(k_star)))
     if start == "manifold":
         k -= np.outer(k @ v_star, v_star)

@@ -25,25 +25,30 @@ import numpy as np
 from jaxtyping import Float
 
 from attnlab.common.arrays import ArrayLike
+from attnlab.common.compute import Compute
+from attnlab.common.law import from_law
 from attnlab.common.precision import float64
-from attnlab.common.seeds import Seed, generator, spawn
-from attnlab.common.validation import finite_array, integer, nonnegative, positive
+from attnlab.common.seeds import Seed, seed_sequence, stream
+from attnlab.common.validation import integer, nonnegative, positive
+from attnlab.slr.device import placed
+from attnlab.slr.task import Task
+from attnlab.slr.theory.dynamics import check_overlaps
+from attnlab.slr.theory.overlaps import Setting, setting
 
 
+@from_law(Task)
 def simulate_sgd(
+    task: Task,
     overlaps: ArrayLike,
     *,
-    d: int,
-    L: int,
     lam: float,
-    gamma: float = 2**-0.5,
-    noise_std: float = 0.0,
     step: float,
     n_steps: int,
     batch_size: int = 5,
     log_every: int = 1,
     decay: float = 0.0,
     seed: Seed = 0,
+    compute: Compute | None = None,
 ) -> Float[np.ndarray, "logs runs 5"]:
     r"""Projected SGD with a fresh batch at every step, as a Markov chain of the five overlaps.
 
@@ -57,31 +62,33 @@ def simulate_sgd(
     >>> path.shape
     (3, 1, 5)
     """
-    start = np.atleast_2d(finite_array("overlaps", overlaps)).astype(np.float64)
-    if start.ndim != 2 or start.shape[1] != 5:
-        raise ValueError(f"overlaps must have shape (runs, 5): kappa, nu, theta, eta, rho; got {start.shape}")
-    d, L, batch_size = integer("d", d, low=6), integer("L", L, low=2), integer("batch_size", batch_size, low=1)
+    start, law = check_overlaps(overlaps), setting(task)
+    # the Wishart matrix of what lies outside the frame needs two degrees of freedom
+    d, batch_size = integer("d", task.d, low=6), integer("batch_size", batch_size, low=1)
     n_steps, log_every = integer("n_steps", n_steps, low=0), integer("log_every", log_every, low=1)
-    law = tuple(positive(name, x) for name, x in (("lam", lam), ("gamma", gamma), ("step", step)))
-    law = (*law, nonnegative("noise_std", noise_std), nonnegative("decay", decay))
-    return _simulate(start, d, L, batch_size, law, n_steps, log_every, [generator(s) for s in spawn(seed, 4)])
+    options = positive("lam", lam), positive("step", step), task.noise_std, nonnegative("decay", decay)
+    root = seed_sequence(seed)
+    streams = [stream(root, "data", "slr", "sgd", kind) for kind in ("tokens", "first", "cross", "second")]
+    with placed(compute, simulate_sgd):
+        return _simulate(start, law, d, batch_size, options, n_steps, log_every, streams)
 
 
 @float64
 def _simulate(
     start: np.ndarray,
+    law: Setting,
     d: int,
-    L: int,
     batch_size: int,
-    law: tuple[float, ...],
+    options: tuple[float, ...],
     n_steps: int,
     log_every: int,
     streams: list[np.random.Generator],
 ) -> np.ndarray:
     """Random numbers are drawn by NumPy in blocks, and consumed by one compiled scan per block."""
+    law, options = Setting(*map(np.float64, law)), tuple(map(np.float64, options))
     # one stream for each kind of number: the trajectory does not depend on the size of the blocks
     tokens, first, cross, second = streams
-    runs = len(start)
+    runs, L = len(start), int(law.L)
     state: tuple[Any, ...] = tuple(start.T)
     path = [start]
     # at most 2e7 random numbers (80 MB) at a time
@@ -95,7 +102,7 @@ def _simulate(
             cross.standard_normal((size, runs)),
             second.chisquare(d - 5, (size, runs)),
         )
-        state = _scan()(state, np.float64(done), normals, outside, law, float(d))
+        state = _scan()(state, np.float64(done), normals, outside, law, options)
         done += size
         if done % log_every == 0 or done == n_steps:
             path.append(np.stack(state, axis=1))
@@ -109,20 +116,22 @@ def _scan() -> Any:
     import jax.numpy as jnp
     from jax.scipy.special import erf
 
-    def one(state: Any, t: Any, normals: Any, outside: Any, law: Any, d: Any) -> Any:
-        lam, gamma, alpha, noise_std, decay = law
+    def one(state: Any, t: Any, normals: Any, outside: Any, law: Setting, options: Any) -> Any:
+        lam, alpha, noise_std, decay = options
         lam = lam / (1 + decay * t)
         kappa, nu, theta, eta, rho = state
         k3 = jnp.sqrt(jnp.maximum(1 - kappa**2 - eta**2, 0.0))
         v3 = jnp.where(k3 > 1e-12, (rho - kappa * theta - eta * nu) / jnp.maximum(k3, 1e-12), 0.0)
         v4 = jnp.sqrt(jnp.maximum(1 - theta**2 - nu**2 - v3**2, 0.0))
-        # tokens in the frame, (4, L, B, runs); the informative one is the first
+        # tokens in the frame, (4, L, B, runs); the informative ones are the first K
         X = normals[:-1].reshape(4, -1, *normals.shape[1:]).astype(jnp.float64)
-        scale = jnp.ones(X.shape[1]).at[0].set(gamma)[:, None, None]
-        X = (scale * X).at[0, 0].add(jnp.sqrt(d / 2))
+        informative = (jnp.arange(X.shape[1]) < law.K)[:, None, None]
+        scale = jnp.where(informative, law.gamma, 1.0)
+        X = (scale * X).at[0].add(law.mu * informative)
         A, V = kappa * X[0] + eta * X[1] + k3 * X[2], theta * X[0] + nu * X[1] + v3 * X[2] + v4 * X[3]
         weight = erf(lam * A)
-        error = jnp.sum(weight * V, axis=0) - X[1, 0] - noise_std * normals[-1]
+        target = jnp.sum(informative * X[1], axis=0) / jnp.sqrt(law.K)
+        error = jnp.sum(weight * V, axis=0) - target - noise_std * normals[-1]
         c_v = 2 / A.shape[1] * error * weight
         c_k = 2 / A.shape[1] * error * lam * (2 / math.sqrt(math.pi)) * jnp.exp(-((lam * A) ** 2)) * V
         zero = jnp.zeros_like(k3)
@@ -146,11 +155,11 @@ def _scan() -> Any:
         return root**2 * u11, root * (b * u11 + c * u12), b**2 * u11 + 2 * b * c * u12 + c**2 * u22
 
     @jax.jit
-    def scan(state: Any, first: Any, normals: Any, outside: Any, law: Any, d: Any) -> Any:
+    def scan(state: Any, first: Any, normals: Any, outside: Any, law: Any, options: Any) -> Any:
         def body(carry: Any, drawn: Any) -> Any:
             t, state = carry
             normals, outside = drawn
-            return (t + 1, one(state, t, normals, outside, law, d)), None
+            return (t + 1, one(state, t, normals, outside, law, options)), None
 
         (_, state), _ = jax.lax.scan(body, (first, state), (normals, outside))
         return state

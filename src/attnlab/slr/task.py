@@ -4,10 +4,10 @@ r"""Single-location regression: one token of the sequence decides the output, an
 symbol     meaning
 =========  ====================================================================
 L, d       number and dimension of the tokens
-k*, v*     orthogonal unit vectors: the direction that marks the token, and the one that is read from it
+k*, v*     orthogonal unit vectors: the direction that marks a token, and the one that is read from it
 nu         squared strength of the mark
-gamma      standard deviation of the marked token (1 for all others)
-J          the latent location
+gamma      standard deviation of a marked token (1 for all others)
+J, K       the latent locations, and how many they are
 =========  ====================================================================
 """
 
@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from attnlab.common.seeds import Seed, generator, spawn
+from attnlab.common.seeds import Seed, seed_sequence, stream
 from attnlab.common.tokens import check_tokens
-from attnlab.common.validation import finite_array, integer, nonnegative, one_of, positive, real
-
-LAWS = ("spiked", "max")
+from attnlab.common.validation import finite_array, integer, nonnegative
+from attnlab.slr.laws import Law, law_of
+from attnlab.slr.laws.subsets import inclusion
 
 
 class Sample(NamedTuple):
-    """Sequences with what a learner does not see: the location of the informative token."""
+    """Sequences with what a learner does not see: the location of the informative token, or (n, K) of several."""
 
     X: np.ndarray
     y: np.ndarray
@@ -37,14 +37,16 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    r"""Sequences of L Gaussian tokens, one of which carries the output.
+    r"""Sequences of L Gaussian tokens, K of which carry the output.
 
-    ``law="spiked"``: :math:`X_J \sim N(\sqrt\nu\,k^*, \gamma^2 I_d)`, every other token :math:`N(0, I_d)`, J uniform.
+    ``law="spiked"`` (:class:`~attnlab.slr.Spiked`): :math:`X_j \sim N(\sqrt\nu\,k^*, \gamma^2 I_d)` for j in J, every
+    other token :math:`N(0, I_d)`, J uniform.
 
-    ``law="max"``: all tokens :math:`N(0, I_d)`, :math:`\Pr(J = l \mid X) \propto \exp(\nu\, X_l \cdot k^*)`; for
-    ``nu = inf`` the location is that of the largest :math:`X_l \cdot k^*`.
+    ``law="max"`` (:class:`~attnlab.slr.Max`): all tokens :math:`N(0, I_d)`,
+    :math:`\Pr(J = l \mid X) \propto \exp(\nu\, X_l \cdot k^*)`; for ``nu = inf`` the location is that of the largest
+    :math:`X_l \cdot k^*`. One location only.
 
-    In both :math:`y = X_J \cdot v^* + \xi`, :math:`\xi \sim N(0, \epsilon^2)`.
+    In both :math:`y = K^{-1/2}\sum_{j\in J} X_j \cdot v^* + \xi`, :math:`\xi \sim N(0, \epsilon^2)`.
 
     The defaults are the law of arXiv:2410.01537: :math:`\nu = d/2, \gamma^2 = 1/2`, so that every token has the same
     mean square norm d. With ``gamma=1`` and a fixed ``nu`` they are the two laws of arXiv:2509.21936.
@@ -52,14 +54,15 @@ class Task:
     Parameters
     ----------
     d, L : dimension and (largest) number of tokens.
-    gamma : standard deviation of the informative token; 1 for the max law.
+    gamma : standard deviation of an informative token; None is the law's own, :math:`2^{-1/2}` (spiked) or 1 (max).
     noise_std : standard deviation :math:`\epsilon` of the output noise.
     seed : draws the planted directions.
-    law : ``"spiked"`` or ``"max"``.
+    law : ``"spiked"``, ``"max"``, or the law itself, such as ``Spiked(nu=2.0, gamma=1.0)``.
     nu : strength; None is d/2.
     lengths : equally likely lengths for sequences of random length, at most L; shorter ones are padded with tokens of
         zeros, which every learner here takes for absent.
     directions : (k*, v*), orthonormal; None draws them.
+    locations : the number K of informative tokens.
 
     >>> task = Task(d=20, L=5, seed=1)
     >>> X, y = task.sample(3, seed=0)
@@ -69,30 +72,31 @@ class Task:
 
     d: int
     L: int
-    gamma: float = 2**-0.5
+    gamma: float | None = None
     noise_std: float = 0.0
     seed: int = 0
-    law: str = "spiked"
+    law: Any = "spiked"
     nu: float | None = None
     lengths: tuple[int, ...] | None = None
     directions: Any = None
+    locations: int = 1
 
     def __post_init__(self) -> None:
         integer("d", self.d, low=2)
-        integer("L", self.L, low=2)
-        positive("gamma", self.gamma)
+        integer("L", self.L, low=1)
         nonnegative("noise_std", self.noise_std)
         integer("seed", self.seed)
-        one_of("law", self.law, LAWS)
-        if self.nu is not None and not (self.law == "max" and self.nu == np.inf):
-            real("nu", self.nu, low=0.0)
-        if self.law == "max" and self.gamma != 1:
-            raise ValueError(f"gamma must be 1 for the max law (all tokens are standard Gaussian), got {self.gamma!r}")
+        law = law_of(self.law, self.nu, self.gamma)
+        for name, value in (("law", law), ("nu", law.nu), ("gamma", law.gamma)):
+            object.__setattr__(self, name, value)
         if self.lengths is not None:
             lengths = tuple(integer("lengths", length, low=1, high=self.L) for length in self.lengths)
             if not lengths:
                 raise ValueError("lengths must hold at least one length, got an empty sequence")
             object.__setattr__(self, "lengths", lengths)
+        integer("locations", self.locations, low=1, high=min(self.sizes))
+        if self.locations > 1 and law.name != "spiked":
+            raise ValueError(f"locations must be 1 for the {law.name} law, got {self.locations}")
         if self.directions is not None:
             # Tuples of numbers, so that tasks can be compared and hashed.
             k, v = _orthonormal(self.directions, self.d)
@@ -104,15 +108,25 @@ class Task:
         return self.L
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """The lengths that occur, equally likely."""
+        return (self.L,) if self.lengths is None else self.lengths
+
+    @functools.cached_property
+    def law_in_force(self) -> Law:
+        """The law with its strength as a number."""
+        return self.law.at(self.d)  # type: ignore[no-any-return]
+
+    @property
     def strength(self) -> float:
         """The value of nu in force."""
-        return self.d / 2 if self.nu is None else float(self.nu)
+        return float(self.law_in_force.nu)
 
     @functools.cached_property
     def _planted(self) -> tuple[np.ndarray, np.ndarray]:
         if self.directions is not None:
             return np.array(self.directions[0]), np.array(self.directions[1])
-        rng = generator(self.seed)
+        rng = stream(self.seed, "plant", "slr")
         k = rng.standard_normal(self.d)
         k /= np.linalg.norm(k)
         v = rng.standard_normal(self.d)
@@ -137,47 +151,33 @@ class Task:
     def sample_with_location(self, n: int, seed: Seed = 0) -> Sample:
         """The same draw as :meth:`sample`, with the latent locations."""
         n = integer("n", n, low=1)
-        tokens, places, noise = (generator(s) for s in spawn(seed, 3))
+        root = seed_sequence(seed)  # a Generator is asked once: all three streams come from the same number
+        tokens, places, noise = (stream(root, "data", "slr", kind) for kind in ("tokens", "places", "noise"))
         X = tokens.standard_normal((n, self.L, self.d))
         length = np.full(n, self.L) if self.lengths is None else places.choice(self.lengths, n)
         present = np.arange(self.L) < length[:, None]
-        location = self._locate(X, present, places)
-        if self.law == "spiked":
-            rows = np.arange(n)
-            X[rows, location] = np.sqrt(self.strength) * self.k_star + self.gamma * X[rows, location]
+        location = self.law_in_force.choose(X @ self.k_star, present, self.locations, places)
+        rows = np.arange(n)[:, None]
+        X[rows, location] = self.law_in_force.mark(X[rows, location], self.k_star)
         X *= present[:, :, None]
-        y = X[np.arange(n), location] @ self.v_star + self.noise_std * noise.standard_normal(n)
-        return Sample(X, y, location)
-
-    def _locate(
-        self, X: Float[np.ndarray, "n L d"], present: np.ndarray, rng: np.random.Generator
-    ) -> Int[np.ndarray, " n"]:
-        """Draw the location: uniform, or from softmax(nu X.k*) by the Gumbel trick, whose limit is the argmax."""
-        if self.law == "max":
-            marks = X @ self.k_star
-            score = marks if np.isinf(self.strength) else self.strength * marks + rng.gumbel(size=marks.shape)
-        else:
-            score = rng.random(present.shape)
-        return np.asarray(np.where(present, score, -np.inf).argmax(axis=1))
+        output = (X[rows, location] @ self.v_star).sum(axis=1) / np.sqrt(self.locations)
+        y = output + self.noise_std * noise.standard_normal(n)
+        return Sample(X, y, location[:, 0] if self.locations == 1 else location)
 
     def posterior(self, X: Any) -> Float[np.ndarray, "n L"]:
-        r"""Probability of each location given the tokens alone.
+        r"""Probability that each token is informative, given the tokens alone; a row sums to K.
 
-        .. math:: p = \mathrm{softmax}_l\big(\sqrt\nu\, X_l\cdot k^*/\gamma^2 + (1 - \gamma^{-2})|X_l|^2/2\big)
+        .. math:: \Pr(J \mid X) \propto \exp\sum_{j\in J} s_j, \qquad
+                  s_l = \sqrt\nu\, X_l\cdot k^*/\gamma^2 + (1 - \gamma^{-2})|X_l|^2/2
 
-        for the spiked law, :math:`\mathrm{softmax}_l(\nu X_l \cdot k^*)` for the max law.
+        for the spiked law, :math:`s_l = \nu X_l \cdot k^*` for the max law.
         """
         X = check_tokens(X, d=self.d)
-        marks = X @ self.k_star
-        if self.law == "spiked":
-            norms = np.einsum("nld,nld->nl", X, X)
-            score = np.sqrt(self.strength) * marks / self.gamma**2 + (1 - self.gamma**-2) * norms / 2
-        else:
-            score = marks if np.isinf(self.strength) else self.strength * marks
-        score = np.where(X.any(axis=2), score, -np.inf)
-        score -= score.max(axis=1, keepdims=True)
-        weight = np.exp(score) if np.isfinite(self.strength) else (score == 0).astype(float)
-        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+        present = X.any(axis=2)
+        # padding has mark 0, which could be the largest of a sequence
+        marks = np.where(present, X @ self.k_star, -1e30)
+        score = self.law_in_force.evidence(marks, np.einsum("nld,nld->nl", X, X))
+        return inclusion(np.where(present, score, -np.inf), self.locations)
 
 
 def _orthonormal(directions: Any, d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 from scipy import special
-from sklearn.exceptions import ConvergenceWarning
 
+from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, nonnegative, positive, real
 from attnlab.slr.learners.tokens import TokenRegressor, present
 
@@ -30,49 +29,53 @@ class AMP(TokenRegressor):
     Parameters
     ----------
     nu : strength of the mark.
-    noise_var : variance :math:`\Delta` of the output noise, as the algorithm assumes it.
+    noise_std : standard deviation :math:`\sqrt\Delta` of the output noise, as the algorithm assumes it.
     damping : share of the old iterate that is kept; without damping the iteration diverges.
     max_iter, tol : iterations allowed, and the relative change of (k, v) at which they stop.
+    n_tokens : tokens of the flat form ``X (n, n_tokens * d)``.
 
     Attributes
     ----------
     k_, v_ : (d,), posterior means; k*, v* have norm sqrt(d) in this normalisation.
     change_ : relative change of (k, v) at each iteration.
-    converged_, n_iter_ : whether the tolerance was met, and the iterations made.
+    converged_, n_iter_, stop_reason_ : whether the tolerance was met, the iterations made, and why they stopped.
 
     Source: arXiv:2509.21936; equations derived here. Its performance is
     :func:`attnlab.slr.theory.bayes_state_evolution`.
     """
 
-    needs: ClassVar[dict[str, str]] = {"nu": "strength"}
+    needs: ClassVar[dict[str, str]] = {"nu": "strength", "noise_std": "noise_std"}
 
     def __init__(
-        self, nu: float = 2.0, noise_var: float = 0.01, *, damping: float = 0.5, max_iter: int = 300, tol: float = 1e-5
+        self,
+        nu: float = 2.0,
+        noise_std: float = 0.1,
+        *,
+        damping: float = 0.5,
+        max_iter: int = 300,
+        tol: float = 1e-5,
+        n_tokens: int | None = None,
     ):
         self.nu = nu
-        self.noise_var = noise_var
+        self.noise_std = noise_std
         self.damping = damping
         self.max_iter = max_iter
         self.tol = tol
+        self.n_tokens = n_tokens
 
     def fit(self, X: Any, y: Any) -> AMP:
         """Iterate from zero to convergence."""
-        nu, noise_var = nonnegative("nu", self.nu), positive("noise_var", self.noise_var)
+        nu, noise_var = nonnegative("nu", self.nu), positive("noise_std", self.noise_std) ** 2
         damping = real("damping", self.damping, low=0.0, high=1.0, open_high=True)
         max_iter, tol = integer("max_iter", self.max_iter, low=1), positive("tol", self.tol)
         X, y = self._check_fit(X, y)
         if not present(X).all():
             raise ValueError("X must hold no padding (tokens of zeros): message passing is written for one length")
         self.k_, self.v_, self.change_ = _iterate(X, y, nu, noise_var, damping, max_iter, tol)
-        self.n_iter_ = len(self.change_)
-        self.converged_ = bool(self.change_[-1] <= tol)
-        if not self.converged_:
-            warnings.warn(
-                f"AMP did not converge in {self.n_iter_} iterations (last relative change {self.change_[-1]:.2g}); "
-                "raise damping or max_iter",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        last = self.change_[-1]
+        cut = "max_iter reached" if np.isfinite(last) else "diverged"
+        settled = bool(last <= tol)
+        ended(self, converged=settled, reason="tolerance reached" if settled else cut, n_iter=len(self.change_))
         return self
 
     def predict(self, X: Any) -> Float[np.ndarray, " n"]:

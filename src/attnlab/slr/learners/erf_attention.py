@@ -10,13 +10,17 @@ import numpy as np
 from jaxtyping import Float
 from scipy import special
 
+from attnlab.common.compute import Compute
 from attnlab.common.precision import float64
-from attnlab.common.seeds import generator, jax_key, seed_sequence, spawn
+from attnlab.common.seeds import branch, jax_key, seed_sequence, spawn, stream
+from attnlab.common.stopping import ended
 from attnlab.common.validation import finite_array, integer, nonnegative, positive
-from attnlab.slr.learners.tokens import TokenRegressor, random_state_seed
-from attnlab.slr.overlaps import step_limit
+from attnlab.slr.device import placed
+from attnlab.slr.learners.tokens import TokenRegressor
+from attnlab.slr.theory.overlaps import Setting, step_limit
 
 LOGS = 100
+STATIONARY = 0.01
 
 
 class SingleLocationAttention(TokenRegressor):
@@ -25,7 +29,7 @@ class SingleLocationAttention(TokenRegressor):
     .. math:: k \leftarrow \frac{k - \alpha(g_k - (k\cdot g_k)k)}{|\cdot|},\qquad
               v \leftarrow \frac{v - \alpha(g_v - (v\cdot g_v)v)}{|\cdot|}
 
-    with the gradients of the mean square error (plus penalties) on the whole data or on random batches.
+    with the gradients of the mean square error (plus a penalty) on the whole data or on random batches.
     :meth:`partial_fit` makes one step on each batch it is given, for training on fresh data.
 
     Parameters
@@ -36,17 +40,21 @@ class SingleLocationAttention(TokenRegressor):
     n_steps : steps of :meth:`fit`.
     batch_size : sequences drawn at random for each step; None uses all.
     penalty_mean : weight of :math:`(v\cdot\bar X)^2`, :math:`\bar X` the mean token: steers v away from k*.
-    penalty_overlap : weight of :math:`(k\cdot v)^2`.
-    init : None draws (k, v) uniformly; or a pair of vectors.
-    n_inits : initialisations tried by :meth:`fit`; the one with the smallest training error is kept.
+    n_starts : initialisations tried by :meth:`fit`, uniform on the spheres; the one with the smallest training error is
+        kept. ``fit`` and the first ``partial_fit`` take a pair (k, v) as ``init`` instead.
+    n_tokens : tokens of the flat form ``X (n, n_tokens * d)``.
+    compute : the device on which to train; ``auto`` is JAX's default one.
     random_state : seed of initialisation and batches.
 
     Attributes
     ----------
     k_, v_ : (d,), the fitted directions.
     lam_ : the temperature at the last step, used by :meth:`predict`.
-    loss_ : mean square error of the batch at up to 100 evenly spaced steps, and at the end.
-    n_steps_ : steps made.
+    loss_ : mean square error on the training data at the end (of the batch, after :meth:`partial_fit`).
+    loss_curve_ : that of the batch at up to 100 evenly spaced steps, and ``loss_``.
+    slope_ : squared length of the gradient on the spheres at the end, on all the data.
+    converged_, n_iter_, stop_reason_ : whether a tenth more steps would lower the objective by less than 1 % to first
+        order (``slope_`` times that much time), the steps made, and why they ended.
 
     Source: arXiv:2410.01537, section 5.
     """
@@ -60,9 +68,9 @@ class SingleLocationAttention(TokenRegressor):
         n_steps: int = 10_000,
         batch_size: int | None = None,
         penalty_mean: float = 0.0,
-        penalty_overlap: float = 0.0,
-        init: Any = None,
-        n_inits: int = 1,
+        n_starts: int = 1,
+        n_tokens: int | None = None,
+        compute: Compute | None = None,
         random_state: Any = None,
     ):
         self.lam = lam
@@ -71,37 +79,50 @@ class SingleLocationAttention(TokenRegressor):
         self.n_steps = n_steps
         self.batch_size = batch_size
         self.penalty_mean = penalty_mean
-        self.penalty_overlap = penalty_overlap
-        self.init = init
-        self.n_inits = n_inits
+        self.n_starts = n_starts
+        self.n_tokens = n_tokens
+        self.compute = compute
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> SingleLocationAttention:
-        """Train from fresh initialisations and keep the best."""
-        n_steps, n_inits = integer("n_steps", self.n_steps, low=1), integer("n_inits", self.n_inits, low=1)
+    def fit(self, X: Any, y: Any, init: Any = None) -> SingleLocationAttention:
+        """Train from fresh initialisations, or from the pair ``init`` = (k, v), and keep the best."""
+        n_steps, n_starts = integer("n_steps", self.n_steps, low=1), integer("n_starts", self.n_starts, low=1)
         batch = None if self.batch_size is None else integer("batch_size", self.batch_size, low=1)
         X, y = self._check_fit(X, y)
         self._check_options()
-        root = seed_sequence(random_state_seed(self.random_state))
-        runs = [self._train(X, y, n_steps, batch, seed) for seed in spawn(root, n_inits)]
-        self.k_, self.v_, self.loss_ = min(runs, key=lambda run: float(run[2][-1]))
-        self.n_steps_ = n_steps
-        self.lam_ = self.lam / (1 + self.decay * n_steps)
+        seeds = spawn(branch(seed_sequence(self.random_state), "learner", "slr"), n_starts if init is None else 1)
+        with placed(self.compute, self):
+            runs = [
+                _run(X, y, self._start(seed, init), self._options(), 0, n_steps, batch, jax_key(seed, "batches"))
+                for seed in seeds
+            ]
+            W, self.loss_curve_ = min(runs, key=lambda run: float(run[1][-1]))
+            self._keep(W, n_steps)
+            self.slope_, objective = _slope(X, y, W, self.lam_, self.penalty_mean)
+        settled = self.slope_ * self.step * n_steps / 10 <= STATIONARY * objective
+        reason = "stationary" if settled else "n_steps reached, the loss still falls"
+        ended(self, converged=settled, reason=reason, n_iter=n_steps)
         return self
 
-    def partial_fit(self, X: Any, y: Any) -> SingleLocationAttention:
+    def partial_fit(self, X: Any, y: Any, init: Any = None) -> SingleLocationAttention:
         """One step on this batch; the first call draws the initialisation."""
         X, y = self._check_fit(X, y)
         if not hasattr(self, "k_"):
             self._check_options()
-            self.n_steps_, self.loss_ = 0, np.empty(0)
-            self.k_, self.v_ = self._start(random_state_seed(self.random_state))
-        W, loss = _run(X, y, np.stack([self.k_, self.v_], 1), self._options(), self.n_steps_, 1, None, None)
-        self.k_, self.v_ = W.T
-        self.loss_ = np.append(self.loss_, loss[-1])[-LOGS:]
-        self.n_steps_ += 1
-        self.lam_ = self.lam / (1 + self.decay * self.n_steps_)
+            self.n_iter_, self.loss_curve_ = 0, np.empty(0)
+            self.k_, self.v_ = self._start(spawn(branch(self.random_state, "learner", "slr"), 1)[0], init).T
+        with placed(self.compute, self):
+            W = np.stack([self.k_, self.v_], 1)
+            W, loss = _run(X, y, W, self._options(), self.n_iter_, 1, None, jax_key(0))
+        self.loss_curve_ = np.append(self.loss_curve_, loss[-1])[-LOGS:]
+        self._keep(W, self.n_iter_ + 1)
+        # one step says nothing of convergence, and is no reason to warn
+        self.n_iter_, self.converged_, self.stop_reason_ = self.n_iter_ + 1, False, "one batch at a time"
         return self
+
+    def _keep(self, W: np.ndarray, n_steps: int) -> None:
+        self.k_, self.v_ = W[:, 0], W[:, 1]
+        self.loss_, self.lam_ = float(self.loss_curve_[-1]), self.lam / (1 + self.decay * n_steps)
 
     def predict(self, X: Any) -> Float[np.ndarray, " n"]:
         """The layer's output at the last temperature."""
@@ -110,9 +131,9 @@ class SingleLocationAttention(TokenRegressor):
 
     def _check_options(self) -> None:
         lam, step = positive("lam", self.lam), positive("step", self.step)
-        for name in ("decay", "penalty_mean", "penalty_overlap"):
-            nonnegative(name, getattr(self, name))
-        limit = step_limit(d=self.d_in_, L=max(self.n_tokens_in_, 2), lam=lam, gamma=2**-0.5)
+        nonnegative("decay", self.decay), nonnegative("penalty_mean", self.penalty_mean)
+        law = Setting((self.d_in_ / 2) ** 0.5, 2**-0.5, max(self.n_tokens_in_, 2), 1)
+        limit = step_limit(law, lam)
         if step > limit:
             warnings.warn(
                 f"step={step:g} is beyond the stability limit {limit:.3g} of the single-location law for "
@@ -121,25 +142,17 @@ class SingleLocationAttention(TokenRegressor):
             )
 
     def _options(self) -> tuple[float, ...]:
-        return (self.lam, self.decay, self.step, self.penalty_mean, self.penalty_overlap)
+        return (self.lam, self.decay, self.step, self.penalty_mean)
 
-    def _start(self, seed: Any) -> tuple[np.ndarray, np.ndarray]:
-        if self.init is None:
-            pair = generator(seed).standard_normal((2, self.d_in_))
+    def _start(self, seed: np.random.SeedSequence, init: Any) -> Float[np.ndarray, "d 2"]:
+        if init is None:
+            pair = stream(seed, "start").standard_normal((2, self.d_in_))
         else:
-            pair = finite_array("init", self.init, shape=(2, self.d_in_))
+            pair = finite_array("init", init, shape=(2, self.d_in_)).astype(np.float64)
         norms = np.linalg.norm(pair, axis=1, keepdims=True)
         if (norms == 0).any():
             raise ValueError("init must be a pair of non-zero vectors")
-        k, v = pair / norms
-        return k, v
-
-    def _train(
-        self, X: np.ndarray, y: np.ndarray, n_steps: int, batch: int | None, seed: np.random.SeedSequence
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        start, batches = spawn(seed, 2)
-        W, loss = _run(X, y, np.stack(self._start(start), axis=1), self._options(), 0, n_steps, batch, batches)
-        return W[:, 0], W[:, 1], loss
+        return np.asarray((pair / norms).T)
 
 
 @float64
@@ -151,15 +164,14 @@ def _run(
     first: int,
     n_steps: int,
     batch: int | None,
-    seed: np.random.SeedSequence | None,
+    key: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient descent on W = (k, v); the loss before each block of steps, and at the end on all the data."""
     blocks = min(LOGS, n_steps)
     every, rest = divmod(n_steps, blocks)
     options = tuple(np.float64(o) for o in options)
     batch = None if batch is None else min(batch, len(X))
-    key = jax_key(seed if seed is not None else 0)
-    descend, loss = _compiled()
+    descend, loss, _ = _compiled()
     mean = X.mean(axis=(0, 1))
     if rest:
         W, _ = descend(X, y, mean, W, options, key, np.int64(first), np.int64(rest), 1, batch)
@@ -168,8 +180,17 @@ def _run(
     return np.asarray(W), np.append(np.asarray(path), float(loss(W, X, y, lam)))
 
 
+@float64
+def _slope(X: np.ndarray, y: np.ndarray, W: np.ndarray, lam: float, penalty: float) -> tuple[float, float]:
+    """Squared length of the gradient along the spheres, and the objective."""
+    gradient, value = _compiled()[2](W, X, y, X.mean(axis=(0, 1)), np.float64(lam), np.float64(penalty))
+    gradient = np.asarray(gradient)
+    along = gradient - np.sum(W * gradient, axis=0) * W
+    return float(np.sum(along**2)), float(value)
+
+
 @functools.cache
-def _compiled() -> tuple[Any, Any]:
+def _compiled() -> tuple[Any, Any, Any]:
     import jax
     import jax.numpy as jnp
     from jax.scipy.special import erf
@@ -178,9 +199,13 @@ def _compiled() -> tuple[Any, Any]:
         scores, values = jnp.moveaxis(X @ W, -1, 0)
         return jnp.mean((jnp.sum(erf(lam * scores) * values, axis=1) - y) ** 2)
 
-    def objective(W: Any, X: Any, y: Any, mean: Any, lam: Any, penalties: Any) -> Any:
+    def objective(W: Any, X: Any, y: Any, mean: Any, lam: Any, penalty: Any) -> Any:
         loss = error(W, X, y, lam)
-        return loss + penalties[0] * (W[:, 1] @ mean) ** 2 + penalties[1] * (W[:, 0] @ W[:, 1]) ** 2, loss
+        return loss + penalty * (W[:, 1] @ mean) ** 2, loss
+
+    def slope(*arguments: Any) -> Any:
+        (value, _), gradient = jax.value_and_grad(objective, has_aux=True)(*arguments)
+        return gradient, value
 
     @functools.partial(jax.jit, static_argnames=("blocks", "batch"))
     def descend(
@@ -195,13 +220,13 @@ def _compiled() -> tuple[Any, Any]:
         blocks: int,
         batch: int | None,
     ) -> Any:
-        lam, decay, step, *penalties = options
+        lam, decay, step, penalty = options
 
         def one(t: Any, W: Any) -> Any:
             rows: Any = slice(None)
             if batch is not None:
                 rows = jax.random.randint(jax.random.fold_in(key, t), (batch,), 0, len(X))
-            slope, loss = jax.grad(objective, has_aux=True)(W, X[rows], y[rows], mean, lam / (1 + decay * t), penalties)
+            slope, loss = jax.grad(objective, has_aux=True)(W, X[rows], y[rows], mean, lam / (1 + decay * t), penalty)
             W = W - step * (slope - jnp.sum(W * slope, axis=0) * W)
             return W / jnp.linalg.norm(W, axis=0), loss
 
@@ -214,4 +239,4 @@ def _compiled() -> tuple[Any, Any]:
         (_, W), path = jax.lax.scan(block, (first, W), None, length=blocks)
         return W, path
 
-    return descend, jax.jit(error)
+    return descend, jax.jit(error), jax.jit(slope)

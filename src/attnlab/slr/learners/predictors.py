@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import linalg, special
 
+from attnlab.common.stopping import ended
 from attnlab.common.validation import nonnegative, positive
 from attnlab.slr.learners.tokens import TokenRegressor
 from attnlab.slr.task import Task
@@ -21,9 +22,13 @@ class NullPredictor(TokenRegressor):
     n_tokens_in_, d_in_ : shape of the training sequences.
     """
 
+    def __init__(self, n_tokens: int | None = None):
+        self.n_tokens = n_tokens
+
     def fit(self, X: Any, y: Any) -> NullPredictor:
         """Remember the shape of the data."""
         self._check_fit(X, y)
+        ended(self, converged=True, reason="nothing to learn")
         return self
 
     def predict(self, X: Any) -> Float[np.ndarray, " n"]:
@@ -37,14 +42,16 @@ class LinearPredictor(TokenRegressor):
     Parameters
     ----------
     ridge : penalty :math:`n\,\text{ridge}\,|\beta|^2`; 0 is least squares (of minimum norm when underdetermined).
+    n_tokens : tokens of the flat form ``X (n, n_tokens * d)``.
 
     Attributes
     ----------
     coef_ : (L, d), the fitted :math:`\beta`.
     """
 
-    def __init__(self, ridge: float = 0.0):
+    def __init__(self, ridge: float = 0.0, *, n_tokens: int | None = None):
         self.ridge = ridge
+        self.n_tokens = n_tokens
 
     def fit(self, X: Any, y: Any) -> LinearPredictor:
         """Solve the normal equations, or the least-squares problem where they are singular."""
@@ -59,6 +66,7 @@ class LinearPredictor(TokenRegressor):
         except linalg.LinAlgError:
             coef = linalg.lstsq(flat, y)[0]
         self.coef_ = coef.reshape(X.shape[1:])
+        ended(self, converged=True, reason="closed form")
         return self
 
     def predict(self, X: Any) -> Float[np.ndarray, " n"]:
@@ -84,6 +92,7 @@ class OraclePredictor(TokenRegressor):
     """
 
     needs: ClassVar[dict[str, str]] = {"task": "self"}
+    n_tokens = None
 
     def __init__(self, task: Task | None = None, lam: float | None = None):
         self.task = task
@@ -96,6 +105,7 @@ class OraclePredictor(TokenRegressor):
         _same_width(task, self.d_in_)
         self.lam_ = (task.d * task.L) ** -0.25 if self.lam is None else positive("lam", self.lam)
         self.k_, self.v_ = task.k_star, task.v_star
+        ended(self, converged=True, reason="nothing to learn")
         return self
 
     def predict(self, X: Any) -> Float[np.ndarray, " n"]:
@@ -105,7 +115,7 @@ class OraclePredictor(TokenRegressor):
 
 
 class BayesPredictor(TokenRegressor):
-    r"""The best predictor of all, :math:`\mathbb{E}[y \mid X] = \sum_l p_l\, X_l\cdot v^*`, given the planted pair.
+    r"""The best predictor of all, :math:`K^{-1/2}\sum_l \Pr(l \in J \mid X)\, X_l\cdot v^*`, given the planted pair.
 
     Parameters
     ----------
@@ -117,6 +127,7 @@ class BayesPredictor(TokenRegressor):
     """
 
     needs: ClassVar[dict[str, str]] = {"task": "self"}
+    n_tokens = None
 
     def __init__(self, task: Task | None = None):
         self.task = task
@@ -126,12 +137,14 @@ class BayesPredictor(TokenRegressor):
         self.task_ = _task(self.task)
         self._check_fit(X, y)
         _same_width(self.task_, self.d_in_)
+        ended(self, converged=True, reason="nothing to learn")
         return self
 
     def predict(self, X: Any) -> Float[np.ndarray, " n"]:
         """Average of the tokens' outputs over the posterior of the location."""
         X = self._check_predict(X)
-        return np.asarray(np.sum(self.task_.posterior(X) * (X @ self.task_.v_star), axis=1))
+        values = X @ self.task_.v_star / np.sqrt(self.task_.locations)
+        return np.asarray(np.sum(self.task_.posterior(X) * values, axis=1))
 
 
 def _task(task: Task | None) -> Task:

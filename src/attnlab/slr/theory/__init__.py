@@ -1,24 +1,22 @@
 """What is predicted about single-location regression: risks, training dynamics, landscape, state evolution."""
 
 from attnlab.slr.initial import initial_overlaps as initial_overlaps
-from attnlab.slr.theory.advantage import Attention as Attention
 from attnlab.slr.theory.advantage import attention_risk as attention_risk
 from attnlab.slr.theory.advantage import bayes_attention_risk as bayes_attention_risk
 from attnlab.slr.theory.advantage import linear_attention_risk as linear_attention_risk
-from attnlab.slr.theory.bayes_optimal import BayesOptimal as BayesOptimal
 from attnlab.slr.theory.bayes_optimal import bayes_fixed_points as bayes_fixed_points
 from attnlab.slr.theory.bayes_optimal import bayes_state_evolution as bayes_state_evolution
 from attnlab.slr.theory.bayes_optimal import hard_phase as hard_phase
 from attnlab.slr.theory.dynamics import gradient_descent as gradient_descent
 from attnlab.slr.theory.dynamics import gradient_flow as gradient_flow
 from attnlab.slr.theory.dynamics import velocity as velocity
-from attnlab.slr.theory.erm import EmpiricalRisk as EmpiricalRisk
 from attnlab.slr.theory.erm import erm_state_evolution as erm_state_evolution
 from attnlab.slr.theory.landscape import SaddleExponents as SaddleExponents
 from attnlab.slr.theory.landscape import SwappedMinimum as SwappedMinimum
 from attnlab.slr.theory.landscape import escape_steps as escape_steps
 from attnlab.slr.theory.landscape import flow_jacobian as flow_jacobian
 from attnlab.slr.theory.landscape import instability_threshold as instability_threshold
+from attnlab.slr.theory.landscape import manifold_minimum as manifold_minimum
 from attnlab.slr.theory.landscape import saddle_exponents as saddle_exponents
 from attnlab.slr.theory.landscape import step_size_limit as step_size_limit
 from attnlab.slr.theory.landscape import swapped_minimum as swapped_minimum

@@ -8,8 +8,8 @@ q_k, q_v        overlaps of the posterior means of k*, v* with themselves, in [0
 hq              precision that the data bring: q = hq / (1 + hq)
 omega           the fields X k_hat / sqrt(D), X v_hat / sqrt(D) on the tokens
 w_l             posterior probability of location l given the fields and y
-noise_var       variance Delta of the output noise
-E               excess risk of the Bayes predictor, 1 for the null predictor
+Delta           noise_std^2, variance of the output noise
+E               excess risk of the Bayes predictor, 1 for the predictor zero
 ==============  =======================================================================
 
 k*, v* have independent standard Gaussian entries and gamma = 1.
@@ -20,40 +20,29 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import special, stats
 
-from attnlab.common.solution import Solution
-from attnlab.common.validation import integer, nonnegative, one_of, positive
+from attnlab.common.prediction import Prediction
+from attnlab.common.seeds import stream
+from attnlab.common.validation import integer, one_of, positive
+from attnlab.slr.task import Task
+from attnlab.slr.theory.follow_up import check, in_any_dimension
 
 STARTS = ("uninformed", "informed")
 
 
-@dataclass(frozen=True)
-class BayesOptimal:
-    """A fixed point of the state evolution: overlaps, excess risk, and whether the iteration settled."""
-
-    q_k: float
-    q_v: float
-    error: float
-    converged: bool
-    n_iter: int
-    residual: float
-
-
+@in_any_dimension
 def bayes_state_evolution(
+    task: Task,
     alpha: float,
     *,
-    nu: float,
-    L: int,
-    noise_var: float = 0.01,
     start: str = "uninformed",
     n_draws: int = 2**15,
     max_iter: int = 1000,
     tol: float = 1e-6,
-) -> BayesOptimal:
+) -> Prediction:
     r"""Overlaps and error reached by Bayes-optimal AMP, as D grows with N = alpha D samples.
 
     .. math:: \hat q_k = \alpha\nu\,\mathbb{E}\sum_l w_l^2,\quad
@@ -65,11 +54,14 @@ def bayes_state_evolution(
     :math:`p = \mathrm{softmax}(\sqrt\nu\,\omega^k)`. Averages are over ``n_draws`` fixed quasi-random points.
 
     ``start="uninformed"`` begins at q = 0 and gives what AMP reaches; ``"informed"`` begins near the truth. Where the
-    two differ the problem is hard: better estimates exist than are found.
+    two differ the problem is hard: better estimates exist than are found. The value is the excess risk E; ``detail``
+    has q_k, q_v, n_iter and the residual (the last change of q). One location only: for several, the posterior of a
+    sample runs over subsets, and the scalar channel changes.
 
     Source: arXiv:2509.21936; equations derived here.  Status: asymptotic (D to infinity), quadrature error about 1e-3.
     """
-    positive("alpha", alpha), nonnegative("nu", nu), integer("L", L, low=2), positive("noise_var", noise_var)
+    nu, L, noise_var = _numbers(task, "bayes_state_evolution")
+    alpha, tol = positive("alpha", alpha), positive("tol", tol)
     one_of("start", start, STARTS)
     integer("n_draws", n_draws, low=1), integer("max_iter", max_iter, low=1)
     normals = _normals(2 * L + 1, int(n_draws))
@@ -78,60 +70,70 @@ def bayes_state_evolution(
     while residual > tol and n_iter < max_iter:
         update = _step(q, alpha, nu, L, noise_var, normals)
         residual, q, n_iter = float(np.abs(update - q).max()), 0.5 * (q + update), n_iter + 1
-    return BayesOptimal(float(q[0]), float(q[1]), _error(q, nu, L, normals), residual <= tol, n_iter, residual)
+    detail = {"q_k": float(q[0]), "q_v": float(q[1]), "n_iter": n_iter, "residual": residual}
+    value, error = _excess(q, nu, L, normals)
+    return Prediction(value, max(error, residual), "asymptotic", residual <= tol, detail)
 
 
-def bayes_fixed_points(
-    alpha: float, *, nu: float, L: int, noise_var: float = 0.01, n_draws: int = 2**15
-) -> tuple[BayesOptimal, BayesOptimal]:
+def _numbers(task: Task, name: str) -> tuple[float, int, float]:
+    """Strength, length and noise variance; what is not solved is refused."""
+    check(task, name, several=False, lengths=False)
+    if task.law.name != "spiked":
+        raise ValueError(f"law must be 'spiked' for {name}, got {task.law!r}")
+    return task.strength, task.L, positive("noise_std", task.noise_std) ** 2
+
+
+@in_any_dimension
+def bayes_fixed_points(task: Task, alpha: float, *, n_draws: int = 2**15) -> tuple[Prediction, Prediction]:
     """Both fixed points, uninformed and informed; they differ in the hard phase.
 
     Source: derived here.  Status: asymptotic.
     """
-    low, high = (
-        bayes_state_evolution(alpha, nu=nu, L=L, noise_var=noise_var, start=start, n_draws=n_draws) for start in STARTS
-    )
+    low, high = (bayes_state_evolution(task, alpha, start=start, n_draws=n_draws) for start in STARTS)
     return low, high
 
 
-def hard_phase(
-    *, nu: float, L: int, noise_var: float, bounds: tuple[float, float] = (0.2, 5.0), n_draws: int = 2**13
-) -> Solution[tuple[float, float]]:
+@in_any_dimension
+def hard_phase(task: Task, *, bounds: tuple[float, float] = (0.2, 5.0), n_draws: int = 2**13) -> Prediction:
     """The interval of alpha in which the informed and the uninformed fixed points differ (by 0.02 in error).
 
     Its lower end is where the informed fixed point appears, its upper end the algorithmic threshold. ``converged`` is
-    False, and the interval empty (NaN), where no hard phase was found between the bounds.
+    False, and the interval empty (NaN), where no hard phase was found between the bounds. ``error`` and the residual
+    are the width of the last bracket.
 
     Source: derived here.  Status: asymptotic; ends to within 0.02.
     """
 
     def differ(alpha: float) -> bool:
-        low, high = bayes_fixed_points(alpha, nu=nu, L=L, noise_var=noise_var, n_draws=n_draws)
-        return low.error - high.error > 0.02
+        low, high = bayes_fixed_points(task, alpha, n_draws=n_draws)
+        return bool(low - high > 0.02)
 
     grid = np.geomspace(*bounds, 15)
-    hard = [differ(alpha) for alpha in grid]
+    hard = [differ(float(alpha)) for alpha in grid]
     if not any(hard) or hard[0] or hard[-1]:
-        return Solution((math.nan, math.nan), False, len(grid), math.inf)
+        nothing = np.array([math.nan, math.nan])
+        return Prediction(nothing, math.inf, "asymptotic", converged=False, detail={"residual": math.inf})
     first, last = hard.index(True), len(hard) - 1 - hard[::-1].index(True)
-    lower = _bisect(differ, grid[first - 1], grid[first])
-    upper = _bisect(lambda alpha: not differ(alpha), grid[last], grid[last + 1])
-    return Solution((lower, upper), True, len(grid), 0.02)
+    lower, width = _bisect(differ, grid[first - 1], grid[first])
+    upper, other = _bisect(lambda alpha: not differ(alpha), grid[last], grid[last + 1])
+    width = max(width, other)
+    return Prediction(np.array([lower, upper]), width, "asymptotic", detail={"residual": width})
 
 
-def _bisect(condition: Callable[[float], bool], low: float, high: float) -> float:
-    """Where a condition that is false at ``low`` becomes true."""
+def _bisect(condition: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Where a condition that is false at ``low`` becomes true, and the width of the last bracket."""
     while high - low > 0.02:
         middle = (low + high) / 2
         low, high = (low, middle) if condition(middle) else (middle, high)
-    return float((low + high) / 2)
+    return float((low + high) / 2), float(high - low)
 
 
 @functools.lru_cache(maxsize=8)
 def _normals(dimension: int, n: int) -> np.ndarray:
     """Quasi-random standard normals, (dimension, n); always the same points."""
-    # the seed selects one scrambling of the Sobol sequence: part of the quadrature rule, not a source of noise
-    uniform = stats.qmc.Sobol(dimension, seed=20).random(1 << (n - 1).bit_length())[:n]
+    # one scrambling of the Sobol sequence: part of the quadrature rule, not a source of noise
+    rng = stream(0, "theory", "slr", "bayes_optimal")
+    uniform = stats.qmc.Sobol(dimension, rng=rng).random(1 << (n - 1).bit_length())[:n]
     points = special.ndtri(np.clip(uniform, 1e-12, 1 - 1e-12)).T.copy()
     points.flags.writeable = False
     return points
@@ -155,6 +157,9 @@ def _fields(q: np.ndarray, nu: float, L: int, normals: np.ndarray) -> tuple[np.n
     return omega_k, math.sqrt(q[1]) * normals[L : 2 * L]
 
 
-def _error(q: np.ndarray, nu: float, L: int, normals: np.ndarray) -> float:
+def _excess(q: np.ndarray, nu: float, L: int, normals: np.ndarray) -> tuple[float, float]:
+    """E and its quadrature error, from four parts of the points (an upper estimate for quasi-random ones)."""
     p = special.softmax(math.sqrt(nu) * _fields(q, nu, L, normals)[0], axis=0)
-    return float(1 - q[1] * np.mean(np.sum(p**2, axis=0)))
+    kept = np.sum(p**2, axis=0)
+    parts = [part.mean() for part in np.array_split(kept, 4)]
+    return float(1 - q[1] * kept.mean()), float(q[1] * np.std(parts, ddof=1) / 2)

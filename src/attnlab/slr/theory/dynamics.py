@@ -16,19 +16,23 @@ from jaxtyping import Float
 from scipy import integrate
 
 from attnlab.common.arrays import ArrayLike
+from attnlab.common.compute import Compute
+from attnlab.common.law import from_law
 from attnlab.common.precision import float64
-from attnlab.common.solution import Solution
+from attnlab.common.prediction import Prediction
 from attnlab.common.validation import finite_array, integer, nonnegative, positive
-from attnlab.slr import overlaps as formula
+from attnlab.slr.device import placed
+from attnlab.slr.namespace import jax_namespace
+from attnlab.slr.task import Task
+from attnlab.slr.theory import overlaps as formula
 
 
+@from_law(Task)
 def gradient_descent(
+    task: Task,
     overlaps: ArrayLike,
     *,
-    d: int,
-    L: int,
     lam: float,
-    gamma: float = 2**-0.5,
     step: float,
     n_steps: int,
     log_every: int = 1,
@@ -36,6 +40,7 @@ def gradient_descent(
     penalty_mean: float = 0.0,
     penalty_overlap: float = 0.0,
     check_step: bool = True,
+    compute: Compute | None = None,
 ) -> Float[np.ndarray, "logs runs 5"]:
     r"""Projected gradient descent on the population risk, as the exact map of the five overlaps.
 
@@ -51,8 +56,9 @@ def gradient_descent(
     step : the step size alpha; a warning names the stability limit at (k*, v*) when it is exceeded at the first
         ``lam`` (``check_step=False`` silences it: with a decaying ``lam`` the limit is met later).
     log_every : the state is kept every so many steps.
-    penalty_mean : weight of the penalty :math:`(v\cdot\mathbb{E}X)^2 = (\mu\theta/L)^2`.
+    penalty_mean : weight of the penalty :math:`(v\cdot\mathbb{E}X)^2 = (K\mu\theta/L)^2`.
     penalty_overlap : weight of the penalty :math:`\rho^2`.
+    compute : the device on which to iterate; ``auto`` is JAX's default one.
 
     Returns
     -------
@@ -64,37 +70,40 @@ def gradient_descent(
     >>> path.shape
     (3, 1, 5)
     """
-    start = _start(overlaps)
-    d, L = integer("d", d, low=2), integer("L", L, low=2)
-    lam, gamma, step = positive("lam", lam), positive("gamma", gamma), positive("step", step)
+    start, law = check_overlaps(overlaps), formula.setting(task)
+    lam, step = positive("lam", lam), positive("step", step)
     n_steps, log_every = integer("n_steps", n_steps, low=0), integer("log_every", log_every, low=1)
     penalties = nonnegative("penalty_mean", penalty_mean), nonnegative("penalty_overlap", penalty_overlap)
-    law = (d, L, lam, gamma, step, nonnegative("decay", decay), *penalties)
+    options = (lam, step, nonnegative("decay", decay), *penalties)
     if check_step:
-        warn_if_unstable(step, d=d, L=L, lam=lam, gamma=gamma)
-    return _trajectory(start, law, n_steps, log_every)
+        warn_if_unstable(step, task, lam)
+    with placed(compute, gradient_descent):
+        return _trajectory(start, law, options, n_steps, log_every)
 
 
-def warn_if_unstable(step: float, *, d: int, L: int, lam: float, gamma: float) -> None:
+def warn_if_unstable(step: float, task: Task, lam: float) -> None:
     """Warn, with the limit, when a step is too long for (k*, v*) to be stable."""
-    limit = formula.step_limit(d=d, L=L, lam=lam, gamma=gamma)
+    limit = formula.step_limit(formula.setting(task), lam)
     if step > limit:
         warnings.warn(
-            f"step={step:g} is beyond the stability limit {limit:.3g} at (k*, v*) for d={d}, L={L}, lam={lam:g}: "
-            "the overlaps theta, eta, rho will oscillate",
-            stacklevel=3,
+            f"step={step:g} is beyond the stability limit {limit:.3g} at (k*, v*) for d={task.d}, L={task.L}, "
+            f"lam={lam:g}: the overlaps theta, eta, rho will oscillate",
+            stacklevel=4,
         )
 
 
 @float64
-def _trajectory(start: np.ndarray, law: tuple[Any, ...], n_steps: int, log_every: int) -> np.ndarray:
+def _trajectory(
+    start: np.ndarray, law: formula.Setting, options: tuple[float, ...], n_steps: int, log_every: int
+) -> np.ndarray:
     """Whole blocks of ``log_every`` steps, then what remains."""
     blocks, rest = divmod(n_steps, log_every)
-    law = tuple(np.float64(x) for x in law)
-    last, path = _scan()(start.T, law, np.int64(log_every), blocks, np.int64(0))
+    # numbers as arrays of a type: another value does not compile again
+    law, options = formula.Setting(*map(np.float64, law)), tuple(map(np.float64, options))
+    last, path = _scan()(start.T, law, options, np.int64(log_every), blocks, np.int64(0))
     parts = [start.T[None], np.asarray(path)]
     if rest:
-        last, _ = _scan()(np.asarray(last), law, np.int64(rest), 1, np.int64(blocks * log_every))
+        last, _ = _scan()(np.asarray(last), law, options, np.int64(rest), 1, np.int64(blocks * log_every))
         parts.append(np.asarray(last)[None])
     return np.moveaxis(np.concatenate(parts), 1, 2)
 
@@ -105,21 +114,21 @@ def _scan() -> Any:
     import jax
     import jax.numpy as jnp
 
-    xp = formula.jax_namespace()
+    xp = jax_namespace()
 
-    def advance(t: Any, state: Any, law: tuple[Any, ...]) -> Any:
-        d, L, lam, gamma, alpha, decay, penalty_mean, penalty_overlap = law
-        partial = formula.gradient(state, d=d, L=L, lam=lam / (1 + decay * t), gamma=gamma, xp=xp)
+    def advance(t: Any, state: Any, law: formula.Setting, options: Any) -> Any:
+        lam, alpha, decay, penalty_mean, penalty_overlap = options
+        partial = formula.gradient(state, law, lam / (1 + decay * t), xp)
         r_kappa, r_nu, r_theta, r_eta, r_rho = partial
-        r_theta = r_theta + penalty_mean * d / L**2 * state[2]
+        r_theta = r_theta + 2 * penalty_mean * (law.K * law.mu / law.L) ** 2 * state[2]
         r_rho = r_rho + 2 * penalty_overlap * state[4]
         return descend(state, (r_kappa, r_nu, r_theta, r_eta, r_rho), alpha, jnp.sqrt)
 
     @functools.partial(jax.jit, static_argnames="blocks")
-    def scan(state: Any, law: tuple[Any, ...], log_every: Any, blocks: int, first: Any) -> Any:
+    def scan(state: Any, law: Any, options: Any, log_every: Any, blocks: int, first: Any) -> Any:
         def block(carry: Any, _: None) -> Any:
             t, state = carry
-            state = jax.lax.fori_loop(t, t + log_every, lambda i, s: advance(i, s, law), state)
+            state = jax.lax.fori_loop(t, t + log_every, lambda i, s: advance(i, s, law, options), state)
             return (t + log_every, state), state
 
         (_, state), path = jax.lax.scan(block, (first, tuple(state)), None, length=blocks)
@@ -160,14 +169,19 @@ def descend(overlaps: Any, partial: Any, alpha: Any, sqrt: Any = np.sqrt) -> tup
     )
 
 
-def velocity(overlaps: Any, *, d: int, L: int, lam: float, gamma: float = 2**-0.5) -> np.ndarray:
+@from_law(Task)
+def velocity(task: Task, overlaps: Any, *, lam: float) -> np.ndarray:
     r"""Time derivative of the overlaps under the gradient flow on the spheres; (..., 5) in, (..., 5) out.
 
     Source: derived here (:func:`descend` to first order in alpha).  Status: exact.
     """
-    state = np.moveaxis(np.asarray(overlaps, dtype=np.float64), -1, 0)
+    return _velocity(np.asarray(overlaps, dtype=np.float64), formula.setting(task), np.float64(lam))
+
+
+def _velocity(overlaps: np.ndarray, law: formula.Setting, lam: float) -> np.ndarray:
+    state = np.moveaxis(overlaps, -1, 0)
     kappa, nu, theta, eta, rho = state
-    r_kappa, r_nu, r_theta, r_eta, r_rho = formula.gradient(state, d=d, L=L, lam=np.float64(lam), gamma=gamma)
+    r_kappa, r_nu, r_theta, r_eta, r_rho = formula.gradient(state, law, lam)
     s_k, s_v = kappa * r_kappa + eta * r_eta + rho * r_rho, nu * r_nu + theta * r_theta + rho * r_rho
     rates = (
         kappa * s_k - r_kappa - r_rho * theta,
@@ -179,39 +193,52 @@ def velocity(overlaps: Any, *, d: int, L: int, lam: float, gamma: float = 2**-0.
     return np.stack(np.broadcast_arrays(*rates), axis=-1)
 
 
-def gradient_flow(
-    overlaps: ArrayLike, times: ArrayLike, *, d: int, L: int, lam: float, gamma: float = 2**-0.5
-) -> Solution[np.ndarray]:
+@from_law(Task)
+def gradient_flow(task: Task, overlaps: ArrayLike, times: ArrayLike, *, lam: float) -> Prediction:
     r"""The gradient flow :math:`\dot k = -\mathrm{grad}_k R,\ \dot v = -\mathrm{grad}_v R` on the spheres.
 
-    The limit of :func:`gradient_descent` for small steps, at time (step size) x (number of steps).
+    The limit of :func:`gradient_descent` for small steps, at time (step size) x (number of steps). Integrated by an
+    implicit method (the flow is stiff); ``error`` is the largest difference to a second integration with a hundred
+    times the tolerance, an upper estimate.
+
+    Parameters
+    ----------
+    times : increasing, from 0 on.
 
     Returns
     -------
-    Solution whose ``value`` has shape (times, runs, 5), integrated by an implicit method (the flow is stiff) to a
-    relative tolerance of 1e-8.
+    Prediction whose ``value`` has shape (times, runs, 5).
 
-    Source: arXiv:2410.01537; derived here.  Status: exact up to the integrator's tolerance.
+    Source: arXiv:2410.01537; derived here.  Status: exact, up to the integrator's error.
     """
-    start = _start(overlaps)
-    d, L = integer("d", d, low=2), integer("L", L, low=2)
-    lam, gamma = positive("lam", lam), positive("gamma", gamma)
-    at = np.sort(finite_array("times", times, ndim=1))
-    if at[0] < 0:
-        raise ValueError(f"times must be non-negative, got {at[0]}")
+    start, law, lam = check_overlaps(overlaps), formula.setting(task), positive("lam", lam)
+    at = finite_array("times", times, ndim=1).astype(np.float64)
+    if len(at) == 0 or at[0] < 0 or (np.diff(at) < 0).any():
+        raise ValueError(f"times must be non-negative and increasing, got {times!r}")
 
     def rates(_: float, state: np.ndarray) -> np.ndarray:
-        return velocity(state, d=d, L=L, lam=lam, gamma=gamma)
+        return _velocity(state, law, np.float64(lam))
 
-    runs = [integrate.solve_ivp(rates, (0, at[-1]), x, method="LSODA", t_eval=at, rtol=1e-8, atol=1e-10) for x in start]
-    value = np.stack([run.y.T for run in runs], axis=1)
-    return Solution(value, all(run.success for run in runs), max(run.nfev for run in runs), 1e-8)
+    def run(x: np.ndarray, tol: float) -> Any:
+        return integrate.solve_ivp(rates, (0, at[-1]), x, method="LSODA", t_eval=at, rtol=tol, atol=tol / 100)
+
+    fine, coarse = ([run(x, tol) for x in start] for tol in (1e-8, 1e-6))
+    value = np.stack([one.y.T for one in fine], axis=1)
+    error = float(np.max(np.abs(value - np.stack([one.y.T for one in coarse], axis=1))))
+    detail = {"n_iter": max(one.nfev for one in fine), "residual": error}
+    return Prediction(value, error, converged=all(one.success for one in fine), detail=detail)
 
 
-def _start(overlaps: ArrayLike) -> Float[np.ndarray, "runs 5"]:
+def check_overlaps(overlaps: ArrayLike) -> Float[np.ndarray, "runs 5"]:
+    """Initial states (runs, 5) that unit vectors can have; others would leave the range of the formulas."""
     start = np.atleast_2d(finite_array("overlaps", overlaps)).astype(np.float64)
     if start.ndim != 2 or start.shape[1] != 5:
         raise ValueError(f"overlaps must have shape (runs, 5): kappa, nu, theta, eta, rho; got {start.shape}")
     if (np.abs(start) > 1 + 1e-6).any():
         raise ValueError("overlaps must be in [-1, 1] (k, v, k*, v* have norm 1)")
+    if not (real := formula.possible(start)).all():
+        raise ValueError(
+            f"overlaps must be those of unit vectors with k*.v* = 0; the Gram matrix of {start[~real][0].tolist()} "
+            "has a negative eigenvalue"
+        )
     return start

@@ -4,7 +4,7 @@ r"""The learning curve of linear regression on all tokens at once.
 symbol      meaning
 ==========  =======================================================================================
 p           L d, number of coefficients
-s           second moment of a token's entry, (gamma^2 + L - 1)/L; along k* it is s + nu/L
+s           second moment of a token's entry, (K gamma^2 + L - K)/L; along k* the mark is added
 kappa       effective ridge: sum_i s_i/(s_i + kappa) + n ridge/kappa = n over the p entries
 spent       (1/n) sum_i (s_i/(s_i + kappa))^2, the share of the examples spent on noise
 R           risk of the best linear predictor (:func:`attnlab.slr.theory.linear_risk`)
@@ -16,22 +16,15 @@ from __future__ import annotations
 import numpy as np
 from scipy import optimize
 
-from attnlab.common.validation import integer, nonnegative, one_of, positive
-from attnlab.slr.task import LAWS
-from attnlab.slr.theory.population import linear_risk
+from attnlab.common.law import from_law
+from attnlab.common.prediction import Prediction
+from attnlab.common.validation import nonnegative, positive
+from attnlab.slr.task import Task
+from attnlab.slr.theory.population import linear_risk, null_risk
 
 
-def linear_learning_curve(
-    n: float,
-    *,
-    d: int,
-    L: int,
-    gamma: float = 2**-0.5,
-    noise_std: float = 0.0,
-    nu: float | None = None,
-    law: str = "spiked",
-    ridge: float = 0.0,
-) -> float:
+@from_law(Task)
+def linear_learning_curve(task: Task, n: float, *, ridge: float = 0.0) -> Prediction:
     r"""Test error of (ridge) linear regression on the L d entries of a sequence after n examples.
 
     .. math:: \mathcal E = \frac{R + \beta^2 s\,\kappa^2/(s + \kappa)^2}{1 - \mathrm{spent}}, \qquad
@@ -43,22 +36,17 @@ def linear_learning_curve(
     Source: omniscient risk estimate (arXiv:2006.13198, arXiv:2110.03922) with the second moments derived here.
     Status: asymptotic (n and p large together).
 
-    >>> round(float(linear_learning_curve(400, d=20, L=5)), 4)  # R = 0.4444 and p/n = 1/4
+    >>> round(linear_learning_curve(400, d=20, L=5), 4)  # R = 0.4444 and p/n = 1/4
     0.5926
     """
-    d, L, n = integer("d", d, low=2), integer("L", L, low=2), positive("n", n)
-    ridge, strength = nonnegative("ridge", ridge), d / 2 if nu is None else nonnegative("nu", nu)
-    one_of("law", law, LAWS)
-    # under the max law all tokens are standard Gaussian
-    mark = strength / L if law == "spiked" else 0.0
-    best = float(linear_risk(L=L, gamma=gamma, noise_std=noise_std))
-    s = (gamma**2 + L - 1) / L
-    moment, count = np.array([s, s + mark]), np.array([L * (d - 1), L])
+    n, ridge = positive("n", n), nonnegative("ridge", ridge)
+    best = float(linear_risk(task))
+    moment, count = task.law_in_force.token_moments(task.L, task.locations, task.d)
     kappa = _effective_ridge(moment, count, n, ridge)
     share = moment / (moment + kappa)
     spent = float(count @ share**2) / n
-    bias = (noise_std**2 + gamma**2 - best) * (1 - share[0]) ** 2
-    return float("inf") if spent >= 1 else (best + bias) / (1 - spent)
+    bias = (float(null_risk(task)) - best) * (1 - share[0]) ** 2
+    return Prediction(float("inf") if spent >= 1 else (best + bias) / (1 - spent), status="asymptotic")
 
 
 def _effective_ridge(moment: np.ndarray, count: np.ndarray, n: float, ridge: float) -> float:
