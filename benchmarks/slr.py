@@ -146,8 +146,8 @@ def stochastic_growth() -> list[Row]:
 
 def state_evolution() -> list[Row]:
     """The theory of finite samples."""
-    bayes = measure(lambda: theory.bayes_state_evolution(2.0, nu=2.0, L=3), 3)
-    erm = measure(lambda: theory.erm_state_evolution("softmax", 5.0, nu=2.0, L=3), 1)
+    bayes = measure(lambda: theory.bayes_state_evolution(2.0, nu=2.0, L=3, noise_std=0.1), 3)
+    erm = measure(lambda: theory.erm_state_evolution("softmax", 5.0, nu=2.0, L=3, noise_std=0.1), 1)
     return [
         _seconds("slr: Bayes-optimal state evolution", bayes, "32 768 draws, to 1e-6"),
         _seconds("slr: ERM state evolution", erm, "8192 draws, to 1e-5, one run"),

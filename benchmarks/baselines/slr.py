@@ -12,17 +12,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnlab.slr import overlaps as formula
+from attnlab.slr.namespace import jax_namespace
+from attnlab.slr.theory import overlaps as formula
 
 
 @functools.cache
 def population_step(d: int, L: int, gamma: float) -> Callable[..., Any]:
     """One projected gradient step on the exact risk, for a batch of repeats in d dimensions."""
-    xp = formula.jax_namespace()
+    xp, law = jax_namespace(), formula.Setting((d / 2) ** 0.5, gamma, L, 1)
 
     def risk(k: Any, v: Any, lam: Any) -> Any:
         # k* and v* are the first two basis vectors
-        return formula.risk((k[0], v[1], v[0], k[1], k @ v), d=d, L=L, lam=lam, gamma=gamma, xp=xp)
+        return formula.risk((k[0], v[1], v[0], k[1], k @ v), law, lam, xp=xp)
 
     def step(k: Any, v: Any, lam: Any, alpha: Any) -> Any:
         g_k, g_v = jax.grad(risk, 0)(k, v, lam), jax.grad(risk, 1)(k, v, lam)

@@ -107,7 +107,7 @@ def test_json_holds_the_formula_its_status_and_only_valid_numbers():
 
 
 def test_nan_is_not_silent():
-    table = of("slr.hard_phase", nu="5", L="2", noise_var="0.1", n_draws="512")
+    table = of("slr.hard_phase", nu="5", L="2", noise_std="0.3162", n_draws="512")
     assert "1 of 1 points hold a NaN" in table.notes
 
 

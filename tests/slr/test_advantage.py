@@ -10,10 +10,10 @@ SPIKED = [(2, 1.0, 0.3249, 0.329, 0.398), (3, 5.0, 0.1452, 0.195, 0.262), (5, 10
 
 @pytest.mark.parametrize(("L", "nu", "softmax", "softplus", "erf"), SPIKED)
 def test_best_attention_of_each_kind(L, nu, softmax, softplus, erf):
-    for kind, known in (("softmax", softmax), ("softplus", softplus), ("erf", erf)):
+    for kind, known in (("softmax", softmax), ("softplus", softplus), ("offset_erf", erf)):
         found = theory.attention_risk(kind, nu=nu, L=L)
         assert found.converged
-        assert found.value.risk == pytest.approx(known, abs=2e-3)
+        assert found == pytest.approx(known, abs=2e-3)
 
 
 def test_bayes_risk_of_two_tokens_is_a_one_dimensional_integral():
@@ -47,7 +47,7 @@ def test_softmax_at_the_bayes_scale_and_linear_against_monte_carlo(law, nu):
     p = special.softmax((np.sqrt(nu) if law == "spiked" else nu) * chi, axis=1)
     # E[1 - p_eps] is the Bayes risk; its draws lie in [0, 1]: four standard errors are below 4 * 0.5 / sqrt(3e5)
     assert theory.bayes_attention_risk(nu=nu, L=4, law=law) == pytest.approx(1 - p[rows, place].mean(), abs=4e-3)
-    m = theory.attention_risk("linear", nu=nu, L=4, law=law).value.scale
+    m = theory.attention_risk("linear", nu=nu, L=4, law=law).detail["scale"]
     sigma = 1 + m * chi
     direct = 1 - sigma[rows, place].mean() ** 2 / np.sum(sigma**2, axis=1).mean()
     assert theory.linear_attention_risk(nu=nu, L=4, law=law) == pytest.approx(direct, abs=6e-3)
@@ -68,13 +68,13 @@ def test_softmax_keeps_the_average_over_random_lengths():
 
 def test_erf_under_the_max_law():
     for L, known in ((2, 0.333), (5, 0.445)):
-        assert theory.attention_risk("erf", nu=np.inf, L=L, law="max").value.risk == pytest.approx(known, abs=2e-3)
+        assert theory.attention_risk("offset_erf", nu=np.inf, L=L, law="max") == pytest.approx(known, abs=2e-3)
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="attention must be one of"):
+    with pytest.raises(ValueError, match="activation must be one of"):
         theory.attention_risk("hardmax", nu=1.0)
     with pytest.raises(ValueError, match="nu must be"):
         theory.bayes_attention_risk(nu=-1.0)
-    with pytest.raises(ValueError, match="nu must be inf for softplus"):
+    with pytest.raises(ValueError, match="nu must be inf for normalised weights"):
         theory.attention_risk("softplus", nu=1.0, law="max")

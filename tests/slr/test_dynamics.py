@@ -2,9 +2,10 @@ import jax
 import numpy as np
 import pytest
 
-from attnlab.slr import overlaps as formula
 from attnlab.slr import theory
 from attnlab.slr.initial import overlaps_of, vectors
+from attnlab.slr.namespace import jax_namespace
+from attnlab.slr.theory import overlaps as formula
 
 PAPER = {"d": 400, "L": 10, "gamma": 2**-0.5}
 
@@ -15,11 +16,11 @@ def test_the_map_is_projected_gradient_descent_in_d_dimensions(d):
     k, v = (x[0] for x in vectors(1, k_star, v_star, seed=3))
     law = {"d": d, "L": 6, "gamma": 0.8}
     with jax.enable_x64(True):
-        xp = formula.jax_namespace()
+        xp, setting = jax_namespace(), formula.Setting((d / 2) ** 0.5, 0.8, 6, 1)
 
         def risk(k, v, lam):
             o = (k @ k_star, v @ v_star, v @ k_star, k @ v_star, k @ v)
-            return formula.risk(o, lam=lam, xp=xp, **law)
+            return formula.risk(o, setting, lam, xp=xp)
 
         @jax.jit
         def run(k, v):
@@ -78,7 +79,7 @@ def test_a_step_beyond_the_stability_limit_warns_with_the_limit():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"L": 1}, "L must be an integer >= 2"),
+        ({"L": 0}, "L must be an integer >= 1"),
         ({"gamma": 0.0}, "gamma must be a number in"),
         ({"lam": -1.0}, "lam must be"),
         ({"step": 0.0}, "step must be"),

@@ -22,7 +22,7 @@ def learners(task):
         slr.SoftmaxAttention(random_state=0),
         slr.LinearAttention(random_state=0),
         slr.SoftplusAttention(random_state=0),
-        slr.AMP(nu=6.0, noise_var=0.1, max_iter=1000, damping=0.8),
+        slr.AMP(nu=6.0, noise_std=0.3, max_iter=1000, damping=0.8),
     ]
 
 
@@ -106,11 +106,11 @@ def test_predictors_that_need_the_task_say_so():
 def test_attention_on_the_spheres_finds_the_planted_pair():
     task = slr.Task(d=40, L=5, noise_std=0.1)
     X, y = task.sample(4000, seed=0)
-    learner = slr.SingleLocationAttention(lam=0.2, step=5e-3, n_steps=1500, penalty_mean=10.0, random_state=1).fit(X, y)
+    learner = slr.SingleLocationAttention(lam=0.2, step=5e-3, n_steps=3000, penalty_mean=10.0, random_state=1).fit(X, y)
     assert abs(learner.k_ @ task.k_star) > 0.85
     assert abs(learner.v_ @ task.v_star) > 0.95
     assert np.linalg.norm(learner.k_) == pytest.approx(1)
-    assert learner.loss_[-1] < 0.5 * learner.loss_[0]
+    assert learner.loss_ < 0.5 * learner.loss_curve_[0]
 
 
 def test_full_batch_training_follows_the_population_map():
@@ -118,7 +118,7 @@ def test_full_batch_training_follows_the_population_map():
     X, y = task.sample(30_000, seed=0)
     init = np.stack([task.k_star + 0.4, task.v_star - 0.3])
     k, v = init / np.linalg.norm(init, axis=1, keepdims=True)
-    fitted = slr.SingleLocationAttention(lam=0.3, step=5e-3, n_steps=60, decay=1e-2, init=init).fit(X, y)
+    fitted = slr.SingleLocationAttention(lam=0.3, step=5e-3, n_steps=60, decay=1e-2).fit(X, y, init=init)
     start = slr.overlaps_of(k, v, task.k_star, task.v_star)
     path = theory.gradient_descent(start, d=30, L=4, gamma=2**-0.5, lam=0.3, decay=1e-2, step=5e-3, n_steps=60)
     end = slr.overlaps_of(fitted.k_, fitted.v_, task.k_star, task.v_star)
@@ -133,10 +133,10 @@ def test_partial_fit_is_one_step_of_sgd_per_batch():
     online = slr.SingleLocationAttention(lam=0.3, step=1e-2, random_state=3)
     for i in range(4):
         online.partial_fit(X[10 * i : 10 * i + 10], y[10 * i : 10 * i + 10])
-    assert online.n_steps_ == 4
-    one = slr.SingleLocationAttention(lam=0.3, step=1e-2, n_steps=1, init=np.eye(2, 12))
-    same = slr.SingleLocationAttention(lam=0.3, step=1e-2, init=np.eye(2, 12))
-    assert np.allclose(one.fit(X, y).k_, same.partial_fit(X, y).k_)
+    assert online.n_iter_ == 4
+    one = slr.SingleLocationAttention(lam=0.3, step=1e-2, n_steps=1)
+    same = slr.SingleLocationAttention(lam=0.3, step=1e-2)
+    assert np.allclose(one.fit(X, y, np.eye(2, 12)).k_, same.partial_fit(X, y, np.eye(2, 12)).k_)
 
 
 def test_step_beyond_the_stability_limit_warns_with_the_limit():
@@ -152,11 +152,9 @@ def test_step_beyond_the_stability_limit_warns_with_the_limit():
         (slr.SingleLocationAttention(step=-1.0), "step must be"),
         (slr.SingleLocationAttention(n_steps=0), "n_steps must be"),
         (slr.SingleLocationAttention(batch_size=0), "batch_size must be"),
-        (slr.SingleLocationAttention(init=np.zeros((2, 12))), "init must be a pair of non-zero vectors"),
         (slr.SoftmaxAttention(solver="newton"), "solver must be one of"),
         (slr.SoftmaxAttention(ridge_k=-1.0), "ridge_k must be"),
-        (slr.SoftmaxAttention(init=np.zeros(3)), "init must have shape"),
-        (slr.AMP(noise_var=0.0), "noise_var must be"),
+        (slr.AMP(noise_std=0.0), "noise_std must be"),
         (slr.AMP(damping=1.0), "damping must be"),
         (slr.LinearPredictor(ridge=-1.0), "ridge must be"),
     ],
@@ -171,7 +169,7 @@ def test_softmax_attention_follows_state_evolution_from_any_start():
     task = slr.Task(d=300, L=3, gamma=1.0, nu=2.0, noise_std=0.1, seed=1)
     X, y = task.sample(1500, seed=0)
     teacher = np.stack([task.k_star, task.v_star]) * np.sqrt(300)
-    informed = slr.SoftmaxAttention(init=teacher).fit(X, y)
+    informed = slr.SoftmaxAttention().fit(X, y, init=teacher)
     blind = slr.SoftmaxAttention(random_state=0).fit(X, y)
     assert informed.objective_ == pytest.approx(blind.objective_, rel=1e-4)
     overlaps = informed.k_ @ task.k_star / np.sqrt(300), informed.v_ @ task.v_star / np.sqrt(300)
@@ -198,9 +196,9 @@ def test_padding_is_ignored_by_every_attention():
 
 def test_too_few_iterations_are_reported():
     X, y = slr.Task(d=40, L=3, gamma=1.0, nu=2.0).sample(200, seed=0)
-    with pytest.warns(ConvergenceWarning, match="SoftmaxAttention stopped after 1 iterations"):
+    with pytest.warns(ConvergenceWarning, match=r"SoftmaxAttention did not converge: max_iter reached \(1 iter"):
         assert not slr.SoftmaxAttention(max_iter=1, random_state=0).fit(X, y).converged_
-    with pytest.warns(ConvergenceWarning, match="AMP did not converge in 3 iterations"):
+    with pytest.warns(ConvergenceWarning, match=r"AMP did not converge: max_iter reached \(3 iter"):
         assert not slr.AMP(nu=2.0, max_iter=3).fit(X, y).converged_
 
 
@@ -210,7 +208,7 @@ def test_amp_follows_the_bayes_optimal_state_evolution(seed):
         task = slr.Task(d=400, L=3, gamma=1.0, nu=2.0, noise_std=0.1, seed=100 * seed + i)
         X, y = task.sample(800, seed=(2 * i))
         X_test, y_test = task.sample(4000, seed=2 * i + 1)
-        learner = slr.AMP(nu=2.0, noise_var=0.01).fit(X, y)
+        learner = slr.AMP(nu=2.0, noise_std=0.1).fit(X, y)
         assert learner.converged_
         errors.append(np.mean((learner.predict(X_test) - y_test) ** 2) - 0.01)
     # state evolution .411; three standard errors and .02 for d = 400 (.01 is what is seen at d = 800)

@@ -3,7 +3,8 @@ import pytest
 from scipy import integrate, special
 
 from attnlab.slr import theory
-from attnlab.slr.overlaps import NUMPY, jax_namespace, transverse_rates, zeta
+from attnlab.slr.namespace import NUMPY, jax_namespace
+from attnlab.slr.theory.overlaps import Setting, transverse_rates, zeta
 
 SETTINGS = [(10, 2, 0.3, 0.7), (60, 5, 0.1, 1.2), (400, 10, 0.9, 2**-0.5), (25, 8, 2.0, 0.5)]
 
@@ -92,14 +93,14 @@ def test_gradient_against_central_differences(d, L, lam, gamma):
 def test_gradient_against_autodiff():
     import jax
 
-    from attnlab.slr import overlaps as formula
+    from attnlab.slr.theory import overlaps as formula
 
     rng = np.random.default_rng(2)
     with jax.enable_x64(True):
         xp = jax_namespace()
         for d, L, lam, gamma in SETTINGS:
             o, _ = overlaps_of_random_vectors(rng, d)
-            automatic = jax.grad(lambda x: formula.risk(x, d=d, L=L, lam=lam, gamma=gamma, xp=xp))(o)  # noqa: B023
+            automatic = jax.grad(lambda x: formula.risk(x, Setting(np.sqrt(d / 2), gamma, L, 1), lam, xp=xp))(o)  # noqa: B023
             assert np.allclose(automatic, theory.risk_gradient(*o, d=d, L=L, lam=lam, gamma=gamma), rtol=1e-9)
 
 
@@ -121,4 +122,9 @@ def test_transverse_rates_against_the_numerical_jacobian_of_the_flow(lam):
         for e in h * np.eye(5)
     ]
     block = np.array(columns).T[2:, 2:]
-    assert np.allclose(np.sort(np.linalg.eigvals(block).real), transverse_rates(**setting), rtol=1e-5, atol=1e-5)
+    assert np.allclose(
+        np.sort(np.linalg.eigvals(block).real),
+        transverse_rates(Setting(200**0.5, 2**-0.5, 10, 1), lam),
+        rtol=1e-5,
+        atol=1e-5,
+    )

@@ -25,9 +25,8 @@ def test_oracle_risk_and_best_temperature(d, L, at_rule, best_lam, best_risk):
 @pytest.mark.parametrize(("d", "excess", "error"), [(3, 0.3756, 7e-4), (10, 0.1091, 5e-4), (20, 0.01153, 1.6e-4)])
 def test_bayes_risk(d, excess, error):
     estimate = theory.bayes_risk(d=d, L=10, n_draws=100_000, seed=1)
-    own = (estimate.high - estimate.low) / (2 * 1.96)
     # four standard errors of the difference
-    assert abs(estimate.value - excess) < 4 * np.hypot(own, error)
+    assert abs(estimate - excess) < 4 * np.hypot(estimate.error, error)
 
 
 def test_bayes_risk_is_that_of_the_posterior_mean():
@@ -36,9 +35,7 @@ def test_bayes_risk_is_that_of_the_posterior_mean():
     losses = (y - np.sum(task.posterior(X) * (X @ task.v_star), axis=1)) ** 2
     estimate = theory.bayes_risk(d=6, L=4, gamma=0.6, noise_std=0.3, n_draws=60_000)
     # four standard errors; those of the direct losses dominate
-    assert (
-        abs(losses.mean() - estimate.value) < 4 * losses.std() / np.sqrt(len(losses)) + estimate.high - estimate.value
-    )
+    assert abs(losses.mean() - estimate) < 4 * losses.std() / np.sqrt(len(losses)) + 2 * estimate.error
 
 
 def test_linear_risk_is_that_of_the_stated_coefficients_and_tends_to_null():
@@ -47,7 +44,7 @@ def test_linear_risk_is_that_of_the_stated_coefficients_and_tends_to_null():
     prediction = 0.5 / 3.5 * np.sum(X @ task.v_star, axis=1)
     losses = (y - prediction) ** 2
     assert abs(losses.mean() - theory.linear_risk(L=4, noise_std=0.2)) < 4 * losses.std() / np.sqrt(len(losses))
-    assert theory.linear_risk(L=1e9) == pytest.approx(theory.null_risk(), abs=1e-8)
+    assert theory.linear_risk(L=1e9) == pytest.approx(theory.null_risk().value, abs=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +52,10 @@ def test_linear_risk_is_that_of_the_stated_coefficients_and_tends_to_null():
     [
         (lambda: theory.risk(2.0, 0, 0, 0, 0, d=4, L=2, lam=0.1), "kappa must be in"),
         (lambda: theory.risk(np.nan, 0, 0, 0, 0, d=4, L=2, lam=0.1), "kappa contains NaN"),
-        (lambda: theory.risk(0, 0, 0, 0, 0, d=4, L=1, lam=0.1), "L must be an integer >= 2"),
+        (lambda: theory.risk(0, 0, 0, 0, 0, d=4, L=0, lam=0.1), "L must be an integer >= 1"),
         (lambda: theory.risk(0, 0, 0, 0, 0, d=4, L=2, lam=0.0), "lam must be positive"),
         (lambda: theory.risk(0, 0, 0, 0, 0, d=4, L=2, lam=0.1, gamma=-1.0), "gamma must be"),
-        (lambda: theory.linear_risk(L=0), "L must be at least 1"),
+        (lambda: theory.linear_risk(L=0), "L must be an integer >= 1"),
         (lambda: theory.bayes_risk(d=4, L=2, n_draws=1), "n_draws must be"),
     ],
 )

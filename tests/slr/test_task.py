@@ -78,11 +78,11 @@ def test_given_directions_are_used_and_tasks_can_be_compared():
     [
         ({"gamma": 0.0}, "gamma must be a number in"),
         ({"gamma": -1.0}, "gamma must be a number in"),
-        ({"L": 1}, "L must be an integer >= 2, got 1"),
+        ({"L": 0}, "L must be an integer >= 1, got 0"),
         ({"d": 1}, "d must be an integer >= 2"),
         ({"noise_std": -0.1}, "noise_std must be"),
         ({"law": "spike"}, "did you mean 'spiked'"),
-        ({"law": "max"}, "gamma must be 1 for the max law"),
+        ({"law": "max", "gamma": 0.5}, "gamma must be 1 for the max law"),
         ({"nu": np.inf}, "nu must be"),
         ({"lengths": (4,)}, "lengths must be an integer >= 1 and <= 3"),
         ({"directions": (np.eye(4)[0], np.eye(4)[0])}, "must be orthogonal"),

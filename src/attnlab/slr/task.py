@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Float
@@ -75,7 +75,7 @@ class Task:
     gamma: float | None = None
     noise_std: float = 0.0
     seed: int = 0
-    law: Any = "spiked"
+    law: str | Law = "spiked"
     nu: float | None = None
     lengths: tuple[int, ...] | None = None
     directions: Any = None
@@ -115,7 +115,7 @@ class Task:
     @functools.cached_property
     def law_in_force(self) -> Law:
         """The law with its strength as a number."""
-        return self.law.at(self.d)  # type: ignore[no-any-return]
+        return cast(Law, self.law).at(self.d)
 
     @property
     def strength(self) -> float:

@@ -38,7 +38,6 @@ EXAMPLES = {
     "n_keys": "16",
     "n_steps": "100",
     "noise": "0.6",
-    "noise_var": "0.01",
     "nu": "2",
     "overlaps": "[0.05,0.05,0,0,0]",
     "rho": "0.5",
@@ -90,7 +89,6 @@ EXAMPLES = {
     "manifold_risk.nu": "1",
     "runs": "4",
     "hard_phase.nu": "1",
-    "hard_phase.noise_var": "0.0001",
     "cubed_density.noise": "[0.6]",
     "t": "0.5",
 }

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import special
 
 from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
-from attnlab.common.seeds import spawn
+from attnlab.common.seeds import spawn, stream
 from attnlab.common.statistics import (
     Column,
     Statistic,
@@ -26,17 +27,18 @@ from attnlab.common.statistics import (
     smallest,
 )
 from attnlab.slr import theory
+from attnlab.slr.figures.cells import task_of
 from attnlab.slr.learners.amp import AMP
 from attnlab.slr.learners.attention import LinearAttention, SoftmaxAttention
-from attnlab.slr.task import Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-LAW: dict[str, Any] = {"nu": 2.0, "L": 3, "noise_var": 0.01}
+LAW: dict[str, Any] = {"nu": 2.0, "L": 3, "gamma": 1.0, "noise_std": 0.1}
+HARD: dict[str, Any] = {"nu": 1.0, "L": 3, "gamma": 1.0, "noise_std": 0.01}
 NAMES = {"softmax": "softmax attention", "linear": "linear attention", "amp": "Bayes-optimal AMP"}
-COLOR = {"amp": COLORS[2], "softmax": COLORS[0], "linear": COLORS[1], "erf": COLORS[4], "softplus": COLORS[3]}
+COLOR = {"amp": COLORS[2], "softmax": COLORS[0], "linear": COLORS[1], "offset_erf": COLORS[4], "softplus": COLORS[3]}
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
@@ -46,42 +48,40 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 
 def _fit(params: Params, seed: np.random.SeedSequence) -> Record:
     planted, train, test, start = spawn(seed, 4)
-    noise_var = params["noise_var"]
-    options = {"gamma": 1.0, "nu": params["nu"], "noise_std": math.sqrt(noise_var)}
-    task = Task(params["d"], params["L"], **options, seed=int(planted.generate_state(1)[0]))
+    task = task_of(params, planted)
     learner: Any = {
         "softmax": SoftmaxAttention(random_state=start),
         "linear": LinearAttention(random_state=start),
-        "amp": AMP(params["nu"], noise_var),
+        "amp": AMP(task.strength, task.noise_std),
     }[params["learner"]]
     learner.fit(*task.sample(round(params["alpha"] * params["d"]), train))
     X, y = task.sample(params["n_test"], test)
-    return {"error": float(np.mean((learner.predict(X) - y) ** 2) - noise_var), "converged": learner.converged_}
+    error = float(np.mean((learner.predict(X) - y) ** 2) - task.noise_std**2)
+    return {"error": error, "converged": learner.converged_}
 
 
 def _theory(params: Params, seed: np.random.SeedSequence) -> Record:
-    law = {name: params[name] for name in LAW}
+    task = task_of(params)
     if params["learner"] == "amp":
-        low, high = theory.bayes_fixed_points(params["alpha"], **law)
-        return {"error": low.error, "informed": high.error, "converged": low.converged and high.converged}
-    found = theory.erm_state_evolution(params["learner"], params["alpha"], **law, n_draws=params["n_draws"])
-    return {"error": found.error, "converged": found.converged}
+        low, high = theory.bayes_fixed_points(task, params["alpha"])
+        return {"error": float(low), "informed": float(high), "converged": low.converged and high.converged}
+    found = theory.erm_state_evolution(task, params["learner"], params["alpha"], n_draws=params["n_draws"])
+    return {"error": float(found), "converged": found.converged}
 
 
 def _population(params: Params, seed: np.random.SeedSequence) -> Record:
     """Risks of softmax and linear attention with their best k along k* and v along v*, from fresh marks."""
-    rng = np.random.default_rng(seed)
-    chi, z = rng.standard_normal((2, params["n_test"], params["L"]))
-    chi[:, 0] += math.sqrt(params["nu"])
+    task = task_of(params)
+    chi, z = stream(seed, "data", "slr").standard_normal((2, params["n_test"], task.L))
+    chi[:, 0] += math.sqrt(task.strength)
     rows = {}
     for name in ("softmax", "linear"):
-        best = theory.attention_risk(name, nu=params["nu"], L=params["L"]).value
-        sigma = 1 + best.scale * chi if name == "linear" else np.exp(best.scale * chi)
-        sigma = sigma if name == "linear" else sigma / sigma.sum(axis=1, keepdims=True)
+        scale = theory.attention_risk(task, name).detail["scale"]
+        sigma = 1 + scale * chi if name == "linear" else special.softmax(scale * chi, axis=1)
         # the read-out's length that is best for linear weights; 1 for softmax
         length = sigma[:, 0].mean() / np.sum(sigma**2, axis=1).mean() if name == "linear" else 1.0
         rows[name] = float(np.mean((z[:, 0] - length * np.sum(sigma * z, axis=1)) ** 2))
-    return {**rows, "bayes": theory.bayes_attention_risk(nu=params["nu"], L=params["L"])}
+    return {**rows, "bayes": float(theory.bayes_attention_risk(task))}
 
 
 def fitted(learner: str, **conditions: Any) -> Column:
@@ -115,12 +115,12 @@ def gap_to_theory(*learners: str, start: float) -> Callable[[Records], Sequence[
 
 
 def _predicted(learner: str, alpha: float) -> Column:
-    return of("error", kind="theory", learner=learner, alpha=alpha, noise_var=LAW["noise_var"])
+    return of("error", kind="theory", learner=learner, alpha=alpha, noise_std=LAW["noise_std"])
 
 
 def hard_gap(records: Records) -> float:
     """The largest difference of the two Bayes-optimal fixed points over alpha, at little noise."""
-    hard = records.where(kind="theory", learner="amp", noise_var=HARD["noise_var"])
+    hard = records.where(kind="theory", learner="amp", noise_std=HARD["noise_std"])
     return float(np.max(hard.column("error") - hard.column("informed")))
 
 
@@ -134,48 +134,52 @@ def draw(records: Records) -> Canvas:
 
 
 def _draw_population(axes: Axes, records: Records) -> None:
-    nu = np.linspace(0.05, 10, 25)
-    for kind in ("linear", "erf", "softplus", "softmax"):
-        risks = [theory.attention_risk(kind, nu=float(x), L=LAW["L"]).value.risk for x in nu]
-        line(axes, nu, risks, color=COLOR[kind], label=kind if kind != "softmax" else "softmax = Bayes")
+    seen = records.where(kind="population")
+    law, nu = next(iter(seen)), np.linspace(0.05, max(seen.values("nu")), 25)
+    for kind in ("linear", "offset_erf", "softplus", "softmax"):
+        found = [theory.attention_risk(task_of(law, nu=float(x)), kind) for x in nu]
+        label = "softmax = Bayes" if kind == "softmax" else kind.replace("_", " ")
+        line(axes, nu, list(map(float, found)), color=COLOR[kind], label=label)
     for kind in ("linear", "softmax"):
-        points(axes, records.curve("nu", kind, kind="population"), color=COLOR[kind])
+        points(axes, seen.curve("nu", kind), color=COLOR[kind])
     axes.set(xlabel=r"strength $\nu$", ylabel="excess risk at population level", ylim=(0, 0.75))
-    axes.legend(title=f"$L = {LAW['L']}$")
+    axes.legend(title=f"$L = {law['L']}$")
 
 
 def _draw_learning(axes: Axes, records: Records) -> None:
-    base = records.where(noise_var=LAW["noise_var"])
+    fits = records.where(kind="fit")
+    task = task_of(next(iter(fits)))
+    lines = records.where(kind="theory", noise_std=task.noise_std, nu=task.nu)
     for learner, label in NAMES.items():
-        curve = base.curve("alpha", "error", kind="theory", learner=learner)
+        curve = lines.curve("alpha", "error", learner=learner)
         line(axes, curve.x, curve.mean, color=COLOR[learner])
-        points(axes, base.curve("alpha", "error", kind="fit", learner=learner), color=COLOR[learner], label=label)
-    limit = theory.bayes_attention_risk(nu=LAW["nu"], L=LAW["L"])
+        points(axes, fits.curve("alpha", "error", learner=learner), color=COLOR[learner], label=label)
+    limit = float(theory.bayes_attention_risk(task))
     axes.axhline(limit, color=COLORS[6], linestyle=":", linewidth=1, label="Bayes, infinite data")
     axes.set(xscale="log", xlabel=r"samples per dimension $\alpha = n/d$", ylabel="excess risk", ylim=(0.3, 1.12))
-    alphas = base.where(kind="fit").values("alpha")
+    alphas = fits.values("alpha")
     axes.set_xticks(alphas, [f"{alpha:g}" for alpha in alphas])
     axes.minorticks_off()
-    axes.set_title(rf"$\nu = {LAW['nu']:g}$, lines: state evolution")
+    axes.set_title(rf"$\nu = {task.nu:g}$, $L = {task.L}$, lines: state evolution")
     axes.legend(loc="upper right")
 
 
 def _draw_hard_phase(axes: Axes, records: Records) -> None:
-    hard = records.where(noise_var=HARD["noise_var"])
-    low, high = (hard.curve("alpha", name, learner="amp", kind="theory") for name in ("error", "informed"))
+    # the theory without a fit beside it: its own strength and noise
+    theories = records.where(kind="theory", learner="amp")
+    hard = theories.where(noise_std=min(theories.values("noise_std")))
+    law = next(iter(hard))
+    low, high = (hard.curve("alpha", name) for name in ("error", "informed"))
     line(axes, low.x, low.mean, color=COLOR["amp"], label="reached from zero")
     line(axes, high.x, high.mean, color=COLORS[6], linestyle="--", label="reached from the truth")
     axes.set(xlabel=r"samples per dimension $\alpha = n/d$", ylabel="excess risk")
-    axes.set_title(rf"$\nu = {HARD['nu']:g}$, noise variance {HARD['noise_var']:g}")
+    axes.set_title(rf"$\nu = {law['nu']:g}$, noise {law['noise_std']:g}")
     axes.legend(title="Bayes-optimal fixed point")
 
 
 def _over_bayes(name: str) -> Statistic:
     """Risk of an attention minus the Bayes risk."""
     return difference(of(name, kind="population"), of("bayes", kind="population"))
-
-
-HARD = {"nu": 1.0, "L": 3, "noise_var": 1e-4}
 
 
 def _grids(alphas: list[float], curve: list[float], d: int, seeds: int, n_draws: int) -> list[Grid]:
@@ -187,7 +191,7 @@ def _grids(alphas: list[float], curve: list[float], d: int, seeds: int, n_draws:
         "learner": "amp",
         "alpha": [0.6, 0.8, 1.0, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.7, 2.0],
     }
-    marks = {"kind": "population", "L": LAW["L"], "nu": [1.0, 2.0, 5.0, 10.0], "n_test": 100_000}
+    marks = {"kind": "population", "L": LAW["L"], "gamma": 1.0, "nu": [1.0, 2.0, 5.0, 10.0], "n_test": 100_000}
     return [Grid(fits, seeds), Grid(lines, 1), Grid(hard, 1), Grid(marks, 6)]
 
 

@@ -12,6 +12,7 @@ from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.statistics import Statistic, deterministic, known, median, of, proportion_of, ratio_of_means
 from attnlab.slr import theory
+from attnlab.slr.figures.cells import task_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,11 +25,11 @@ SETTING = {"d": 400, "L": 10, "gamma": 2**-0.5, "runs": 10}
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """``runs`` initialisations through the exact map of the overlaps, with the risk at the current temperature."""
-    law = {name: params[name] for name in ("d", "L", "gamma")}
+    task = task_of(params)
     start = theory.initial_overlaps(params["d"], params["runs"], start=params["start"], seed=seed)
     path = theory.gradient_descent(
+        task,
         start,
-        **law,
         lam=params["lam"],
         decay=params["decay"],
         step=params["step"],
@@ -38,8 +39,8 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     )
     step = np.minimum(np.arange(len(path)) * params["log_every"], params["n_steps"])
     lam = params["lam"] / (1 + params["decay"] * step)
-    excess = theory.risk(*np.moveaxis(path, 2, 0), **law, lam=lam[:, None])
-    return {"step_number": step, "path": path, "excess": excess, "rows": final_rows(path[-1], np.asarray(excess)[-1])}
+    excess = np.asarray(theory.risk(task, *np.moveaxis(path, 2, 0), lam=lam[:, None]))
+    return {"step_number": step, "path": path, "excess": excess, "rows": final_rows(path[-1], excess[-1])}
 
 
 def final_rows(overlaps: np.ndarray, excess: np.ndarray) -> list[dict[str, Any]]:
@@ -66,8 +67,7 @@ def share(end: str) -> Statistic:
 
 def linear_risk(records: Records) -> float:
     """Risk of the best linear predictor."""
-    row = next(iter(records))
-    return float(theory.linear_risk(L=row["L"], gamma=row["gamma"]))
+    return float(theory.linear_risk(task_of(next(iter(records)), noise_std=0.0)))
 
 
 def farthest(records: Records) -> float:
@@ -94,7 +94,7 @@ def draw(records: Records) -> Canvas:
 def _oracle(row: Any, step: np.ndarray) -> np.ndarray:
     """Risk of the planted pair at the temperature of each step."""
     lam = row["lam"] / (1 + row["decay"] * step)
-    return np.asarray(theory.oracle_risk(d=row["d"], L=row["L"], gamma=row["gamma"], lam=lam))
+    return np.asarray(theory.oracle_risk(task_of(row, noise_std=0.0), lam=lam))
 
 
 def _draw_risk(axes: Axes, step: np.ndarray, excess: np.ndarray, oracle: np.ndarray) -> None:

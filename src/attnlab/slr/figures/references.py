@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,21 +14,22 @@ from attnlab.common.records import Records, Row
 from attnlab.common.seeds import spawn
 from attnlab.common.statistics import MOST, of, ratio_of_means, slope
 from attnlab.slr import theory
+from attnlab.slr.figures.cells import task_of
 from attnlab.slr.learners.predictors import BayesPredictor, LinearPredictor, NullPredictor, OraclePredictor
 from attnlab.slr.learners.tokens import TokenRegressor
-from attnlab.slr.task import Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
+LAW = {"gamma": 2**-0.5}
 FLOATS = 4_000_000  # entries of one batch of test sequences
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """Test risks of the reference predictors; the linear one is fitted on request, to 20 samples per unknown."""
     planted, train, test = spawn(seed, 3)
-    task = Task(params["d"], params["L"], seed=int(planted.generate_state(1)[0]))
+    task = task_of(params, planted)
     unknowns = task.d * task.L
     predictors: dict[str, TokenRegressor] = {
         "null": NullPredictor(),
@@ -40,7 +42,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     fitted = {name: predictor.fit(X, y) for name, predictor in predictors.items()}
     losses: dict[str, list[np.ndarray]] = {name: [] for name in fitted}
     batch = max(1, min(params["n_test"], FLOATS // unknowns))
-    for piece in spawn(test, -(-params["n_test"] // batch)):
+    for piece in spawn(test, math.ceil(params["n_test"] / batch)):
         X, y = task.sample(batch, piece)
         for name, predictor in fitted.items():
             losses[name].append((predictor.predict(X) - y) ** 2)
@@ -53,7 +55,7 @@ def oracle_excess(row: Row) -> float | None:
 
 
 def draw(records: Records) -> Canvas:
-    """Excess risk against d at L = 10, and against L at d = 20."""
+    """Excess risk against d at one L, and against L at one d."""
     canvas, axes = panels(1, 2, width=4.8, height=3.6)
     _draw_dimension(axes[0, 0], records.where(linear=False))
     _draw_length(axes[0, 1], records.where(linear=True))
@@ -61,34 +63,39 @@ def draw(records: Records) -> Canvas:
 
 
 def _draw_dimension(axes: Axes, records: Records) -> None:
-    d = np.unique(np.geomspace(10, 6400, 40).astype(int))
-    best = [theory.oracle_risk(d=int(x), L=10, lam=theory.best_temperature(d=int(x), L=10).value) for x in d]
-    rule = [theory.oracle_risk(d=int(x), L=10, lam=float((x * 10) ** -0.25)) for x in d]
-    bayes = [theory.bayes_risk(d=int(x), L=10, n_draws=20_000).value for x in d[d <= 45]]
-    axes.axhline(theory.null_risk(), color=COLORS[7], linestyle=":", label="null")
-    axes.axhline(float(theory.linear_risk(L=10)), color=COLORS[1], label="linear")
-    line(axes, d, rule, color=COLORS[0], label=r"$(k^*, v^*)$, $\lambda = (dL)^{-1/4}$")
-    line(axes, d, best, color=COLORS[0], linestyle="--", label=r"$(k^*, v^*)$, best $\lambda$")
-    line(axes, d[d <= 45], bayes, color=COLORS[2], label="Bayes")
-    points(axes, records.curve("d", "oracle"), color=COLORS[0])
+    row = next(iter(records))
     seen = records.curve("d", "bayes")
-    small = seen.x <= 40
-    axes.errorbar(seen.x[small], seen.mean[small], yerr=seen.sem[small], fmt="s", capsize=2, color=COLORS[2])
-    axes.set(xscale="log", yscale="log", xlabel="dimension $d$ (at $L = 10$)", ylabel=r"excess risk $R - \epsilon^2$")
-    axes.set(ylim=(2e-4, 1.5))
+    tasks = {int(d): task_of(row, d=int(d)) for d in np.unique(np.geomspace(min(10, seen.x[0]), seen.x[-1] * 4, 40))}
+    small = [d for d in tasks if d <= 45]
+    best = [theory.best_temperature(task).detail["risk"] for task in tasks.values()]
+    rule = [theory.oracle_risk(task, lam=(d * task.L) ** -0.25) for d, task in tasks.items()]
+    bayes = [theory.bayes_risk(tasks[d], n_draws=20_000) for d in small]
+    task = task_of(row)
+    axes.axhline(float(theory.null_risk(task)), color=COLORS[7], linestyle=":", label="null")
+    axes.axhline(float(theory.linear_risk(task)), color=COLORS[1], label="linear")
+    line(axes, list(tasks), list(map(float, rule)), color=COLORS[0], label=r"$(k^*, v^*)$, $\lambda = (dL)^{-1/4}$")
+    line(axes, list(tasks), best, color=COLORS[0], linestyle="--", label=r"$(k^*, v^*)$, best $\lambda$")
+    line(axes, small, list(map(float, bayes)), color=COLORS[2], label="Bayes")
+    points(axes, records.curve("d", "oracle"), color=COLORS[0])
+    shown = seen.x <= 40
+    axes.errorbar(seen.x[shown], seen.mean[shown], yerr=seen.sem[shown], fmt="s", capsize=2, color=COLORS[2])
+    axes.set(xscale="log", yscale="log", xlabel=f"dimension $d$ (at $L = {task.L}$)", ylim=(2e-4, 1.5))
+    axes.set(ylabel=r"excess risk $R - \epsilon^2$")
     axes.legend(loc="lower right")
 
 
 def _draw_length(axes: Axes, records: Records) -> None:
-    L = np.arange(2, 61)
-    axes.axhline(theory.null_risk(), color=COLORS[7], linestyle=":", label="null")
-    line(axes, L, theory.linear_risk(L=L), color=COLORS[1], label="linear")
+    row = next(iter(records))
+    lengths = [int(L) for L in records.values("L")]
+    L = np.arange(min(lengths), max(lengths) + 11)
+    axes.axhline(float(theory.null_risk(task_of(row))), color=COLORS[7], linestyle=":", label="null")
+    risk = [float(theory.linear_risk(task_of(row, L=int(x)))) for x in L]
+    line(axes, L, risk, color=COLORS[1], label="linear")
     points(axes, records.curve("L", "least_squares"), color=COLORS[1], fmt="^", label="least squares, $n = 20\\,dL$")
     points(axes, records.curve("L", "bayes"), color=COLORS[2], fmt="s", label="Bayes")
-    axes.set(
-        xscale="log", xlabel="length $L$ (at $d = 20$)", ylabel=r"excess risk $R - \epsilon^2$", ylim=(-0.02, 0.62)
-    )
-    axes.set_xticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
+    axes.set(xscale="log", xlabel=f"length $L$ (at $d = {row['d']}$)", ylabel=r"excess risk $R - \epsilon^2$")
+    axes.set_ylim(-0.02, 1.25 * float(theory.null_risk(task_of(row))))
+    axes.set_xticks(lengths, [str(x) for x in lengths])
     axes.minorticks_off()
     axes.legend(loc="center right")
 
@@ -100,12 +107,15 @@ REFERENCES = Figure(
     shows="Linear regression cannot use the location and ends at the null risk; attention approaches the Bayes risk.",
     scales={
         "quick": [
-            Grid({"d": [20, 40, 100, 400, 1600], "L": 10, "n_test": 4000, "linear": False}, seeds=3),
-            Grid({"d": 20, "L": [2, 4, 10, 20, 50], "n_test": 10_000, "linear": True}, seeds=3),
+            Grid({"d": [20, 40, 100, 400, 1600], "L": 10, **LAW, "n_test": 4000, "linear": False}, seeds=3),
+            Grid({"d": 20, "L": [2, 4, 10, 20, 50], **LAW, "n_test": 10_000, "linear": True}, seeds=3),
         ],
         "paper": [
-            Grid({"d": [10, 20, 40, 100, 200, 400, 1600, 6400], "L": 10, "n_test": 20_000, "linear": False}, seeds=5),
-            Grid({"d": 20, "L": [2, 3, 4, 6, 10, 20, 50], "n_test": 50_000, "linear": True}, seeds=5),
+            Grid(
+                {"d": [10, 20, 40, 100, 200, 400, 1600, 6400], "L": 10, **LAW, "n_test": 20_000, "linear": False},
+                seeds=5,
+            ),
+            Grid({"d": 20, "L": [2, 3, 4, 6, 10, 20, 50], **LAW, "n_test": 50_000, "linear": True}, seeds=5),
         ],
     },
     run=run,

@@ -9,6 +9,7 @@ from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.seeds import spawn
 from attnlab.common.statistics import mean, of
 from attnlab.slr import theory
+from attnlab.slr.figures.cells import task_of
 from attnlab.slr.figures.descent import PAPER, RUN, draw, final_rows, share
 from attnlab.slr.sgd import simulate_sgd
 
@@ -16,13 +17,12 @@ from attnlab.slr.sgd import simulate_sgd
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """``runs`` random starts, a fresh batch at every step; the risk is the exact one at the current overlaps."""
     starts, batches = spawn(seed, 2)
-    law = {name: params[name] for name in ("d", "L", "gamma")}
+    task = task_of(params)
     path = simulate_sgd(
+        task,
         theory.initial_overlaps(params["d"], params["runs"], seed=starts),
-        **law,
         lam=params["lam"],
         decay=params["decay"],
-        noise_std=params["noise_std"],
         step=params["step"],
         n_steps=params["n_steps"],
         log_every=params["log_every"],
@@ -31,7 +31,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     )
     step = np.minimum(np.arange(len(path)) * params["log_every"], params["n_steps"])
     lam = params["lam"] / (1 + params["decay"] * step)
-    excess = np.asarray(theory.risk(*np.moveaxis(path, 2, 0), **law, lam=lam[:, None]))
+    excess = np.asarray(theory.risk(task, *np.moveaxis(path, 2, 0), lam=lam[:, None])) - task.noise_std**2
     return {"step_number": step, "path": path, "excess": excess, "rows": final_rows(path[-1], excess[-1])}
 
 

@@ -12,6 +12,7 @@ from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Estimate, Records, Row, proportion
 from attnlab.common.statistics import Statistic, counted, difference, of
 from attnlab.slr import theory
+from attnlab.slr.figures.cells import task_of
 from attnlab.slr.figures.descent import outcome
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """Where ``runs`` random starts end. At a fixed large temperature kappa freezes, so there the basin counts."""
     start = theory.initial_overlaps(params["d"], params["runs"], seed=seed)
     path = theory.gradient_descent(
+        task_of(params),
         start,
-        **{name: params[name] for name in ("d", "L", "gamma", "lam", "decay", "step", "n_steps")},
+        **{name: params[name] for name in ("lam", "decay", "step", "n_steps")},
         log_every=params["n_steps"],
         penalty_mean=params["p_mean"],
         penalty_overlap=params["p_overlap"],
@@ -89,7 +91,7 @@ def _draw_fixed(axes: Axes, records: Records) -> None:
 def _draw_exponents(axes: Axes, records: Records) -> None:
     row = next(iter(records.where(kind="fixed")))
     lams = np.geomspace(0.03, 2, 60)
-    rates = [theory.saddle_exponents(d=row["d"], lam=lam, gamma=row["gamma"]) for lam in lams]
+    rates = [theory.saddle_exponents(task_of(row), lam=float(lam)) for lam in lams]
     axes.plot(lams, [r.manifold for r in rates], color=COLORS[2], label="towards $(k^*, v^*)$")
     axes.plot(lams, [r.swapped for r in rates], color=COLORS[1], label="towards the swapped minimum")
     axes.set(xscale="log", xlabel=r"inverse temperature $\lambda$", ylabel="growth rate at the origin")

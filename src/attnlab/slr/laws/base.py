@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -37,10 +37,10 @@ class Law(ABC):
 
     nu: Any
     gamma: Any
-    name: str
+    name: ClassVar[str]
 
     @abstractmethod
-    def at(self, d: int) -> Self:
+    def at(self, d: int) -> Law:
         """The same law with the strength as a number."""
 
     @abstractmethod

@@ -47,7 +47,7 @@ class Max(Law):
         """From softmax(nu X.k*) by the Gumbel trick, whose limit is the argmax."""
         nu = self.bayes_scale
         score = marks if math.isinf(nu) else nu * marks + rng.gumbel(size=marks.shape)
-        return np.where(present, score, -np.inf).argmax(axis=1)[:, None]
+        return np.asarray(np.where(present, score, -np.inf).argmax(axis=1)[:, None])
 
     def mark(self, X: np.ndarray, k_star: np.ndarray) -> np.ndarray:
         """The informative token looks like the others."""

@@ -48,13 +48,13 @@ class AMP(TokenRegressor):
 
     def __init__(
         self,
-        nu: float = 2.0,
-        noise_std: float = 0.1,
+        nu: Any = 2.0,
+        noise_std: Any = 0.1,
         *,
-        damping: float = 0.5,
-        max_iter: int = 300,
-        tol: float = 1e-5,
-        n_tokens: int | None = None,
+        damping: Any = 0.5,
+        max_iter: Any = 300,
+        tol: Any = 1e-5,
+        n_tokens: Any = None,
     ):
         self.nu = nu
         self.noise_std = noise_std

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -34,6 +34,30 @@ class _Attention(TokenRegressor):
     """Minimises the regularised empirical risk over k and v; subclasses say which activation."""
 
     activation: Any
+    _special = False
+
+    def __init__(
+        self,
+        ridge_k: Any = 1.0,
+        ridge_v: Any = 1.0,
+        *,
+        solver: Any = "lbfgs",
+        step: Any = 0.05,
+        n_starts: Any = 1,
+        max_iter: Any = 1000,
+        tol: Any = 1e-6,
+        n_tokens: Any = None,
+        random_state: Any = None,
+    ):
+        self.ridge_k = ridge_k
+        self.ridge_v = ridge_v
+        self.solver = solver
+        self.step = step
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_tokens = n_tokens
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, init: Any = None) -> _Attention:
         """Minimise from the pair ``init`` = (k, v), or from ``n_starts`` random starts of which the best is kept."""
@@ -144,67 +168,42 @@ class Attention(_Attention):  # noqa: D101
     def __init__(
         self,
         activation: Any = "softmax",
-        ridge_k: float = 1.0,
-        ridge_v: float = 1.0,
+        ridge_k: Any = 1.0,
+        ridge_v: Any = 1.0,
         *,
-        solver: str = "lbfgs",
-        step: float = 0.05,
-        n_starts: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        n_tokens: int | None = None,
+        solver: Any = "lbfgs",
+        step: Any = 0.05,
+        n_starts: Any = 1,
+        max_iter: Any = 1000,
+        tol: Any = 1e-6,
+        n_tokens: Any = None,
         random_state: Any = None,
     ):
+        super().__init__(
+            ridge_k,
+            ridge_v,
+            solver=solver,
+            step=step,
+            n_starts=n_starts,
+            max_iter=max_iter,
+            tol=tol,
+            n_tokens=n_tokens,
+            random_state=random_state,
+        )
         self.activation = activation
-        self.ridge_k = ridge_k
-        self.ridge_v = ridge_v
-        self.solver = solver
-        self.step = step
-        self.n_starts = n_starts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_tokens = n_tokens
-        self.random_state = random_state
 
 
-class _OneActivation(_Attention):
-    activation: ClassVar[Activation]
-
-    def __init__(
-        self,
-        ridge_k: float = 1.0,
-        ridge_v: float = 1.0,
-        *,
-        solver: str = "lbfgs",
-        step: float = 0.05,
-        n_starts: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        n_tokens: int | None = None,
-        random_state: Any = None,
-    ):
-        self.ridge_k = ridge_k
-        self.ridge_v = ridge_v
-        self.solver = solver
-        self.step = step
-        self.n_starts = n_starts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_tokens = n_tokens
-        self.random_state = random_state
-
-
-class SoftmaxAttention(_OneActivation):  # noqa: D101
+class SoftmaxAttention(_Attention):  # noqa: D101
     __doc__ = _DOC.format(weights=r"weights :math:`e^{\chi_l}/\sum_j e^{\chi_j}`", first="")
     activation = Softmax()
 
 
-class LinearAttention(_OneActivation):  # noqa: D101
+class LinearAttention(_Attention):  # noqa: D101
     __doc__ = _DOC.format(weights=r"weights :math:`1 + \chi_l`", first="")
     activation = Linear()
 
 
-class SoftplusAttention(_OneActivation):  # noqa: D101
+class SoftplusAttention(_Attention):  # noqa: D101
     __doc__ = _DOC.format(weights=r"weights :math:`\ln(1 + e^{\chi_l})/\sum_j\ln(1 + e^{\chi_j})`", first="")
     activation = Softplus()
 

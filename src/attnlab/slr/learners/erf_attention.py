@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float
 from scipy import special
 
-from attnlab.common.compute import Compute
 from attnlab.common.precision import float64
 from attnlab.common.seeds import branch, jax_key, seed_sequence, spawn, stream
 from attnlab.common.stopping import ended
@@ -61,16 +60,16 @@ class SingleLocationAttention(TokenRegressor):
 
     def __init__(
         self,
-        lam: float = 0.1,
+        lam: Any = 0.1,
         *,
-        decay: float = 0.0,
-        step: float = 1e-3,
-        n_steps: int = 10_000,
-        batch_size: int | None = None,
-        penalty_mean: float = 0.0,
-        n_starts: int = 1,
-        n_tokens: int | None = None,
-        compute: Compute | None = None,
+        decay: Any = 0.0,
+        step: Any = 1e-3,
+        n_steps: Any = 10_000,
+        batch_size: Any = None,
+        penalty_mean: Any = 0.0,
+        n_starts: Any = 1,
+        n_tokens: Any = None,
+        compute: Any = None,
         random_state: Any = None,
     ):
         self.lam = lam
@@ -106,7 +105,7 @@ class SingleLocationAttention(TokenRegressor):
 
     def partial_fit(self, X: Any, y: Any, init: Any = None) -> SingleLocationAttention:
         """One step on this batch; the first call draws the initialisation."""
-        X, y = self._check_fit(X, y)
+        X, y = self._check_fit(X, y, reset=not hasattr(self, "k_"))
         if not hasattr(self, "k_"):
             self._check_options()
             self.n_iter_, self.loss_curve_ = 0, np.empty(0)

@@ -22,7 +22,7 @@ class NullPredictor(TokenRegressor):
     n_tokens_in_, d_in_ : shape of the training sequences.
     """
 
-    def __init__(self, n_tokens: int | None = None):
+    def __init__(self, n_tokens: Any = None):
         self.n_tokens = n_tokens
 
     def fit(self, X: Any, y: Any) -> NullPredictor:
@@ -49,7 +49,9 @@ class LinearPredictor(TokenRegressor):
     coef_ : (L, d), the fitted :math:`\beta`.
     """
 
-    def __init__(self, ridge: float = 0.0, *, n_tokens: int | None = None):
+    _special = False
+
+    def __init__(self, ridge: Any = 0.0, *, n_tokens: Any = None):
         self.ridge = ridge
         self.n_tokens = n_tokens
 
@@ -94,7 +96,7 @@ class OraclePredictor(TokenRegressor):
     needs: ClassVar[dict[str, str]] = {"task": "self"}
     n_tokens = None
 
-    def __init__(self, task: Task | None = None, lam: float | None = None):
+    def __init__(self, task: Any = None, lam: Any = None):
         self.task = task
         self.lam = lam
 
@@ -129,7 +131,7 @@ class BayesPredictor(TokenRegressor):
     needs: ClassVar[dict[str, str]] = {"task": "self"}
     n_tokens = None
 
-    def __init__(self, task: Task | None = None):
+    def __init__(self, task: Any = None):
         self.task = task
 
     def fit(self, X: Any, y: Any) -> BayesPredictor:

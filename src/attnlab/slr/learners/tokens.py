@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from attnlab.common.tokens import check_targets, check_tokens
 
@@ -19,17 +19,18 @@ class TokenRegressor(RegressorMixin, BaseEstimator):
     """
 
     needs: ClassVar[Any] = ()
+    _special: ClassVar[bool] = True
     n_tokens: int | None
 
-    def _check_fit(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Validate training data and remember their shape."""
-        tokens = self._tokens(X, reset=True)
+    def _check_fit(self, X: Any, y: Any, *, reset: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Validate training data and remember their shape; with ``reset=False`` their width must be the same."""
+        tokens = self._tokens(X, reset=reset)
         _, self.n_tokens_in_, self.d_in_ = tokens.shape
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = np.asarray(y)
-        if self.n_tokens is not None and y.dtype == object:
-            y = y.astype(np.float64)
+        if self.n_tokens is not None:
+            # scikit-learn's tools may give a column, or numbers as objects
+            y = column_or_1d(y, warn=True, dtype=np.float64)
         return tokens, check_targets(y, len(tokens)).astype(tokens.dtype)
 
     def _check_predict(self, X: Any) -> np.ndarray:
@@ -49,6 +50,8 @@ class TokenRegressor(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         flat = getattr(self, "n_tokens", None) is not None
         tags.input_tags.two_d_array, tags.input_tags.three_d_array = flat, not flat
+        # fixed norms or an assumed law: regressors of this problem, not of any
+        tags.regressor_tags.poor_score = self._special
         return tags
 
 

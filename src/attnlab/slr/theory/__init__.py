@@ -30,3 +30,12 @@ from attnlab.slr.theory.population import null_risk as null_risk
 from attnlab.slr.theory.population import oracle_risk as oracle_risk
 from attnlab.slr.theory.population import risk as risk
 from attnlab.slr.theory.population import risk_gradient as risk_gradient
+
+# What the examples of the command line set.
+EXAMPLES = {
+    "activation": "softmax",
+    "bayes_state_evolution.noise_std": "0.1",
+    "bayes_fixed_points.noise_std": "0.1",
+    "hard_phase.noise_std": "0.01",
+    "erm_state_evolution.noise_std": "0.1",
+}

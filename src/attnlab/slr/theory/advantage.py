@@ -16,10 +16,8 @@ depends on the law is in :mod:`attnlab.slr.laws`, what depends on the activation
 
 from __future__ import annotations
 
-from typing import Any
-
 from attnlab.common.prediction import Prediction
-from attnlab.slr.activations import Linear, activation_of
+from attnlab.slr.activations import Activation, Linear, activation_of
 from attnlab.slr.task import Task
 from attnlab.slr.theory.follow_up import check, in_any_dimension
 from attnlab.slr.theory.population import bayes_risk
@@ -65,7 +63,7 @@ def linear_attention_risk(task: Task) -> Prediction:
 
 
 @in_any_dimension
-def attention_risk(task: Task, activation: Any) -> Prediction:
+def attention_risk(task: Task, activation: str | Activation) -> Prediction:
     r"""Smallest excess risk at population level of attention with a given activation, over the scale of its scores.
 
     ``activation``: a name (``softmax``, ``linear``, ``softplus``, ``erf``, ``raised_erf``, ``offset_erf``) or an

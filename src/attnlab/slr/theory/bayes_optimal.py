@@ -78,7 +78,7 @@ def bayes_state_evolution(
 def _numbers(task: Task, name: str) -> tuple[float, int, float]:
     """Strength, length and noise variance; what is not solved is refused."""
     check(task, name, several=False, lengths=False)
-    if task.law.name != "spiked":
+    if task.law_in_force.name != "spiked":
         raise ValueError(f"law must be 'spiked' for {name}, got {task.law!r}")
     return task.strength, task.L, positive("noise_std", task.noise_std) ** 2
 

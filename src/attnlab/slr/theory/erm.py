@@ -21,7 +21,6 @@ The minimised objective is :math:`\tfrac12\sum_i(y_i - f(X_i))^2 + \tfrac{r_k}{2
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -43,7 +42,7 @@ MEMORY = 4
 @in_any_dimension
 def erm_state_evolution(
     task: Task,
-    activation: Any,
+    activation: str | Activation,
     alpha: float,
     *,
     ridge_k: float = 1.0,

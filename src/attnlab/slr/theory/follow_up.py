@@ -37,8 +37,8 @@ def in_any_dimension(f: F) -> F:
 
 def check(task: Task, name: str, *, several: bool, lengths: bool) -> None:
     """Refuse by name what a formula of the follow-up does not cover."""
-    if task.law.gamma != 1:
-        raise ValueError(f"gamma must be 1 for {name}, got {task.law.gamma!r}")
+    if task.law_in_force.gamma != 1:
+        raise ValueError(f"gamma must be 1 for {name}, got {task.law_in_force.gamma!r}")
     if task.locations > 1 and not several:
         raise ValueError(f"locations must be 1 for {name}: it is not solved for several, got {task.locations}")
     if task.lengths is not None and not lengths:

@@ -45,11 +45,11 @@ class Setting(NamedTuple):
 
 def setting(task: Task) -> Setting:
     """The numbers of a task; erf attention is solved for the spiked law and one length."""
-    if task.law.name != "spiked":
+    if task.law_in_force.name != "spiked":
         raise ValueError(f"law must be 'spiked': erf attention is not solved for {task.law!r}")
     if task.lengths is not None:
         raise ValueError(f"lengths must be None: erf attention is not solved for random lengths, got {task.lengths}")
-    return Setting(math.sqrt(task.strength), task.law.gamma, task.L, task.locations)
+    return Setting(math.sqrt(task.strength), task.law_in_force.gamma, task.L, task.locations)
 
 
 class Moments(NamedTuple):

@@ -155,7 +155,7 @@ def null_risk(task: Task) -> Prediction:
 
     Source: derived here.  Status: exact.
     """
-    return Prediction(task.noise_std**2 + task.law.gamma**2)
+    return Prediction(task.noise_std**2 + task.law_in_force.gamma**2)
 
 
 def _each_length(f: Callable[..., Prediction]) -> Callable[..., Prediction]:
@@ -196,7 +196,7 @@ def linear_risk(task: Task, *, d: int | None = None) -> Prediction:
     """
     if task.lengths is not None:
         raise ValueError(f"lengths must be None: the best linear predictor is not solved for {task.lengths}")
-    square, K = task.law.gamma**2, task.locations
+    square, K = task.law_in_force.gamma**2, task.locations
     return Prediction(task.noise_std**2 + square - K * square**2 / (K * square + task.L - K))
 
 
@@ -214,9 +214,9 @@ def bayes_risk(task: Task, *, n_draws: int = 200_000, seed: Seed = 0) -> Predict
     Source: derived here.  Status: exact, up to the stated error.
     """
     floor, n_draws = task.noise_std**2, integer("n_draws", n_draws, low=2)
-    if task.law.gamma == 1 and task.locations == 1:
-        excess = np.mean([task.law_in_force.bayes_excess(L) for L in task.sizes])
-        return Prediction(float(floor + excess), 1e-9 * float(excess))
+    if task.law_in_force.gamma == 1 and task.locations == 1:
+        mean = float(np.mean([task.law_in_force.bayes_excess(L) for L in task.sizes]))
+        return Prediction(floor + mean, 1e-9 * mean)
     rng = stream(seed, "theory", "slr", "bayes")
     # equal numbers of draws for each length, in pieces of at most 4e6 numbers
     draws = [
@@ -231,7 +231,7 @@ def bayes_risk(task: Task, *, n_draws: int = 200_000, seed: Seed = 0) -> Predict
 
 def _bayes_draws(task: Task, L: int, n: int, rng: np.random.Generator) -> np.ndarray:
     """Posterior variance of the sum over the locations, the informative tokens being the first."""
-    law, K, gamma = task.law_in_force, task.locations, task.law.gamma
+    law, K, gamma = task.law_in_force, task.locations, task.law_in_force.gamma
     chi, z = rng.standard_normal((2, n, L))
     rest = rng.chisquare(task.d - 2, (n, L)) if task.d > 2 else np.zeros((n, L))
     chi[:, :K] = np.sqrt(task.strength) + gamma * chi[:, :K]
