@@ -125,13 +125,13 @@ def _kernel(task: Any, n: int) -> Any:
 
 def _erf(task: Any, n: int) -> Any:
     model = learner(
-        "slr.SingleLocationAttention", step=0.02, n_steps=600, batch_size=64, penalty_mean=10.0, n_inits=STARTS
+        "slr.SingleLocationAttention", step=0.02, n_steps=600, batch_size=64, penalty_mean=10.0, n_starts=STARTS
     )
     return tuned(model, TEMPERATURES, "lam")
 
 
 def _softmax(task: Any, n: int) -> Any:
-    return tuned(learner("slr.SoftmaxAttention", n_restarts=STARTS), PENALTIES, "ridge_k", "ridge_v")
+    return tuned(learner("slr.SoftmaxAttention", n_starts=STARTS), PENALTIES, "ridge_k", "ridge_v")
 
 
 def _linear(task: Any, n: int) -> Any:
