@@ -12,10 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toy import sweep
 
-from attnlab.lab import SerialEngine, maintenance
+from attnlab.lab import SerialEngine
 from attnlab.lab.errors import StoreDamaged, StoreUnwritable, UsageError
 from attnlab.lab.runner import compute_cells, missing_cells
 from attnlab.lab.store import Store
+from attnlab.lab.store.merging import file_problems, verify
+from attnlab.lab.store.salvage import salvage
 from attnlab.lab.sweep import read
 
 HERE = Path(__file__).parent
@@ -37,9 +39,7 @@ def test_a_flipped_byte_in_a_record_is_found(filled):
         assert changed != text
         db.execute("UPDATE cells SET record = ? WHERE id = ?", (changed, cell))
     with Store(filled) as store:
-        assert [(row.id, problem) for row, problem in maintenance.verify(store)] == [
-            (cell, "its record is not what was written")
-        ]
+        assert [(row.id, problem) for row, problem in verify(store)] == [(cell, "its record is not what was written")]
         with pytest.raises(StoreDamaged, match=cell[:12]):
             [store.record(row) for row in store.rows()]
 
@@ -50,15 +50,15 @@ def test_a_flipped_byte_in_an_array_file_is_found(filled):
     content[200] ^= 1
     file.write_bytes(bytes(content))
     with Store(filled) as store:
-        ((row, problem),) = maintenance.verify(store)
-    assert row.id == file.stem
+        ((row, problem),) = verify(store)
+    assert row.arrays == file.stem
     assert problem == "its array file is not what was written"
 
 
 def test_a_missing_array_file_is_found(filled):
     next((filled.parent / "s.sqlite.arrays").rglob("*.npz")).unlink()
     with Store(filled) as store:
-        ((_, problem),) = maintenance.verify(store)
+        ((_, problem),) = verify(store)
     assert "cannot be read" in problem
 
 
@@ -68,9 +68,9 @@ def test_a_truncated_store_is_named_and_salvaged(filled, tmp_path):
     with pytest.raises(StoreDamaged, match=r"s\.sqlite is damaged.*salvage"):
         Store(filled)
     with Store(tmp_path / "saved.sqlite", writable=True) as saved:
-        counts = maintenance.salvage(filled, saved)
+        counts = salvage(filled, saved)
         assert counts["copied"] > 0
-        assert maintenance.verify(saved) == []
+        assert list(verify(saved)) == []
         # what was lost is computed again, and only that
         missing = missing_cells([sweep(90, sleep=0.0)], "quick", saved)
         assert len(missing) == 90 - counts["copied"]
@@ -83,12 +83,15 @@ def test_an_overwritten_page_is_named_and_costs_only_its_rows(filled, tmp_path):
     with open(filled, "r+b") as file:
         file.seek((pages - 4) * 4096)
         file.write(os.urandom(4096))
-    with pytest.raises(StoreDamaged, match="is damaged"):
-        Store(filled)
+    with Store(filled) as store:
+        assert file_problems(store)
+        with pytest.raises(StoreDamaged, match="is damaged"):
+            list(store.rows())
     with Store(tmp_path / "saved.sqlite", writable=True) as saved:
-        counts = maintenance.salvage(filled, saved)
+        counts = salvage(filled, saved)
         assert counts["copied"] >= 45
-        assert maintenance.verify(saved) == []
+        assert counts["copied"] + counts["lost"] == 90
+        assert list(verify(saved)) == []
 
 
 def test_a_file_that_is_no_store_is_refused(tmp_path):
@@ -130,7 +133,7 @@ def test_a_full_disk_stops_with_one_line_and_the_run_resumes_after_freeing(small
     ballast.unlink()
     with Store(store) as opened:
         before = opened.count()["done"]
-        assert maintenance.verify(opened) == []
+        assert list(verify(opened)) == []
     assert 0 < before < 90
     second = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
     assert second.returncode == 0, second.stderr

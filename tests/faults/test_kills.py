@@ -11,12 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from attnlab.common.records import Records
-from attnlab.lab import maintenance
 from attnlab.lab.store import Store
+from attnlab.lab.store.export import StoredTable, export_csv
 
 HERE = Path(__file__).parent
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HERE)}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
 
 
 def start(store, *options, log=None):
@@ -33,10 +32,9 @@ def finish(store, *options, log=None, timeout=300):
 
 def exported(path, tmp_path):
     """The bytes of the CSV export."""
-    with Store(path) as store:
-        records = Records.of(store.record(row) for row in store.rows() if row.status == "done")
     target = tmp_path / f"{path.stem}.csv"
-    maintenance.export_csv(maintenance.table(records), target)
+    with Store(path) as store:
+        export_csv(StoredTable(store), target)
     return target.read_bytes()
 
 

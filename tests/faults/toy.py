@@ -61,6 +61,7 @@ def main():
         with Store(options.store, writable=True) as store:
             cells = missing_cells([sweep(options.cells, options.sleep, options.seeds, **extra)], "quick", store)
             if options.shuffle is not None:
+                cells = list(cells)
                 cells = [cells[i] for i in np.random.default_rng(options.shuffle).permutation(len(cells))]
             compute_cells(cells, store, engine)
             return int(store.count().get("failed", 0) > 0)

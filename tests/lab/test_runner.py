@@ -6,7 +6,8 @@ from toy_figures import FIGURE
 
 from attnlab import lab
 from attnlab.common.figure import Cell
-from attnlab.lab.engine import LocalWorkers, same_environment
+from attnlab.lab.engine import LocalWorkers
+from attnlab.lab.engine.quiet import same_environment
 from attnlab.lab.errors import LabError
 from attnlab.lab.runner import collect, compute_cells, missing_cells
 from attnlab.lab.store import Store
@@ -23,7 +24,7 @@ def test_run_returns_records_verdicts_and_a_drawing():
 
 def test_a_store_makes_the_second_run_read_only_what_was_computed(tmp_path, monkeypatch):
     first = lab.run(FIGURE, store=tmp_path / "s.sqlite")
-    monkeypatch.setattr("attnlab.lab.engine.compute", lambda cell: pytest.fail("computed again"))
+    monkeypatch.setattr("attnlab.lab.outcome.answer", lambda cell: pytest.fail("computed again"))
     second = lab.run(FIGURE, store=tmp_path / "s.sqlite")
     assert np.array_equal(first.records.column("error"), second.records.column("error"))
 
@@ -69,6 +70,7 @@ def test_compiled_code_is_dropped_when_a_worker_grows_too_large(monkeypatch):
     outcome.compute(FIGURE.cells("quick")[0])
     assert not dropped
     monkeypatch.setattr(outcome, "COMPILED_CODE_LIMIT", 0)
+    monkeypatch.setattr(outcome, "COMPILATION", 0.0)
     outcome.compute(FIGURE.cells("quick")[0])
     assert dropped
 

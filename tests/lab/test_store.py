@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from toy_figures import FIGURE
 
-from attnlab.lab import SerialEngine, maintenance
+from attnlab.lab import SerialEngine
 from attnlab.lab.errors import StoreHeld, UsageError
-from attnlab.lab.locking import on_network_drive
 from attnlab.lab.outcome import compute, killed
-from attnlab.lab.payload import decode, encode
 from attnlab.lab.runner import Shard, compute_cells, missing_cells
 from attnlab.lab.store import Store
+from attnlab.lab.store.export import StoredTable, export_csv, export_parquet
+from attnlab.lab.store.locking import on_network_drive
+from attnlab.lab.store.merging import merge, verify
+from attnlab.lab.store.payload import decode, encode
 
 CELLS = FIGURE.cells("quick")
 
@@ -75,9 +77,9 @@ def test_shards_partition_the_cells_and_merge_to_the_whole(tmp_path):
             compute_cells(part, store, SerialEngine())
     sources = [Store(tmp_path / f"{i}.sqlite") for i in range(3)]
     with Store(tmp_path / "all.sqlite", writable=True) as whole:
-        assert maintenance.merge(whole, sources) == {"copied": 12, "damaged": 0, "different": 0}
-        assert maintenance.merge(whole, sources) == {"copied": 0, "damaged": 0, "different": 0}
-        assert maintenance.verify(whole) == []
+        assert merge(whole, sources) == {"copied": 12, "healed": 0, "damaged": 0, "different": 0}
+        assert merge(whole, sources) == {"copied": 0, "healed": 0, "damaged": 0, "different": 0}
+        assert list(verify(whole)) == []
         assert whole.count() == {"done": 12}
     for source in sources:
         source.close()
@@ -114,7 +116,7 @@ def test_a_store_of_another_schema_is_refused(tmp_path):
 
 def test_the_journal_suits_the_drive(tmp_path, monkeypatch):
     assert not on_network_drive(tmp_path)
-    monkeypatch.setattr("attnlab.lab.store.on_network_drive", lambda path: True)
+    monkeypatch.setattr("attnlab.lab.store.locking.on_network_drive", lambda path: True)
     path = tmp_path / "s.sqlite"
     Store(path, writable=True).close()
     with sqlite3.connect(path) as db:
@@ -125,13 +127,11 @@ def test_the_journal_suits_the_drive(tmp_path, monkeypatch):
 def test_exports_hold_parameters_and_results(tmp_path):
     from pyarrow import parquet
 
-    from attnlab.common.records import Records
-
     with Store(tmp_path / "s.sqlite", writable=True) as store:
         compute_cells(CELLS, store, SerialEngine())
-        rows = maintenance.table(Records.of(store.record(row) for row in store.rows()))
-    maintenance.export_csv(rows, tmp_path / "t.csv")
-    maintenance.export_parquet(rows, tmp_path / "t.parquet")
+        rows = list(StoredTable(store))
+    export_csv(rows, tmp_path / "t.csv")
+    export_parquet(rows, tmp_path / "t.parquet")
     header, *lines = (tmp_path / "t.csv").read_text().splitlines()
     assert header == "cell,figure,code,error,n,numbers,seed,stream,version"
     assert len(lines) == 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import warnings
@@ -155,8 +156,8 @@ def run(
         else:
             figure = registry.select([what])[0]
         figure = figure.changed(scale, dict(parse_knob(text) for text in knobs or []))
-        size = len(figure.cells(scale))
-        console.print(f"{figure.name}: {size} cells")
+        size = figure.size(scale)
+        console.print(f"{figure.name}: {size} cells", markup=False)
         if size > max_cells and not yes:
             raise ValueError(f"the grid has {size} cells, more than --max-cells={max_cells}; add --yes to run it")
         engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
@@ -184,7 +185,7 @@ def report(
     with Store(store) as opened:
         # nothing is computed here: results of other code are shown, and marked
         results = [collect(figure, scale, opened, keep_old=True) for figure in figures]
-    results = [result for result in results if result.cells]
+    results = [result for result in results if result.count]
     show(results, recorded=True)
     if ledger_file is not None:
         ledger.write(results, scale, ledger_file)
@@ -193,18 +194,34 @@ def report(
         console.print(f"report: {write(results, out)}")
 
 
+class _Lines(logging.Handler):
+    """What the engines have to say while they wait: one line each."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        console.print(record.getMessage(), markup=False, highlight=False, soft_wrap=True)
+
+
 def _interrupt(signum: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _end_on_signals() -> None:
+    """Queue systems send SIGTERM, SIGUSR1 or SIGHUP before the time is over: each ends a run as Ctrl-C does."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP, and means it
+            signal.signal(number, _interrupt)
+
+
 def main() -> None:
     """Entry point: errors of the lab are one line, everything else is a bug with its traceback."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    _end_on_signals()
+    logging.getLogger("attnlab").addHandler(_Lines())
     # Records carry whether each fit converged; a line for each warning would break the progress bar.
     warnings.filterwarnings("ignore", message=".* did not converge")
     try:
         app()
     except KeyboardInterrupt:
+        Console(stderr=True).print("attnlab: stopped; the same command goes on from what is stored")
         sys.exit(130)
     except Exception as error:
         from attnlab.lab.errors import LabError

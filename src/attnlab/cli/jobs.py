@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import tomllib
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
 COLORS: Any = None if os.environ.get("NO_COLOR") else "auto"
 # A log has no width of its own: 80 columns would break every sentence of the verdicts.
 console = Console(emoji=False, color_system=COLORS, width=None if sys.stdout.isatty() else 160)
+
+# Failed cells that are listed.
+SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -56,20 +58,24 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
     if job.dry_run:
         for figure in runnable:
             expected = duration(figure.minutes.get(scale, 0.0))
-            console.print(f"{figure.name}: {len(figure.cells(scale))} cells, {expected} on two cores")
+            console.print(f"{figure.name}: {figure.size(scale)} cells, {expected} on two cores", markup=False)
         raise typer.Exit
     with Store(job.store, writable=True) as store:
         beside = registry.figures().values() if job.recorded else []
         page = LivePage(runnable, beside, scale, store, job.out, job.keep_old)
         compute(runnable, scale, job, store, page)
         if job.shard:
-            console.print(f"this part is in {job.store}; bring the parts together with 'attnlab store merge'")
+            console.print(
+                f"this part is in {job.store}; bring the parts together with 'attnlab store merge'",
+                markup=False,
+                soft_wrap=True,
+            )
             return []
         written = page.write()
         results = [page.results[figure.name] for figure in runnable]
     skipped = [claim for figure in figures if figure not in runnable for claim in figure.claims]
     show(results, recorded=job.recorded, not_measured=len(skipped))
-    console.print(f"report: {written}", soft_wrap=True)
+    console.print(f"report: {written}", markup=False, soft_wrap=True)
     return results
 
 
@@ -78,13 +84,17 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: Liv
     from attnlab.lab.progress import reporting
     from attnlab.lab.runner import compute_cells, missing_cells
 
+    for note in store.notes:
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
     options = {"retry_failed": job.retry_failed, "keep_old": job.keep_old}
     cells = missing_cells(figures, scale, store, shard=job.shard, stream=job.stream, **options)
-    if cells and not job.quiet:
-        _announce(figures, scale, Counter(cell.figure for cell in cells))
+    if not len(cells):  # nothing to start workers for
+        return
+    if not job.quiet:
+        _announce(figures, scale, cells.counts)
     page = None if job.shard else page
     if page is not None:
-        page.start(cells)
+        page.start(cells.counts)
     with reporting(console, len(cells), job.quiet) as progress:
 
         def finished(outcome: Outcome) -> None:
@@ -95,11 +105,15 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: Liv
         try:
             compute_cells(cells, store, job.engine, report=finished, fail_fast=job.fail_fast)
         except KeyboardInterrupt:
-            console.print(f"stopped; what is finished is in {job.store}, the same command goes on from there")
+            console.print(
+                f"stopped; what is finished is in {job.store}, the same command goes on from there",
+                markup=False,
+                soft_wrap=True,
+            )
             raise typer.Exit(130) from None
 
 
-def _announce(figures: list[Figure], scale: str, missing: Counter[str]) -> None:
+def _announce(figures: list[Figure], scale: str, missing: dict[str, int]) -> None:
     """Before anything starts: what each figure still has to compute and how long that is expected to take."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for column in ("left", "right", "right"):
@@ -107,10 +121,10 @@ def _announce(figures: list[Figure], scale: str, missing: Counter[str]) -> None:
     total = 0.0
     for figure in figures:
         if left := missing[figure.name]:
-            share = left / len(figure.cells(scale))
+            share = left / max(figure.size(scale), 1)
             total += share * figure.minutes.get(scale, 0.0)
             table.add_row(figure.name, f"{left} cells", duration(share * figure.minutes.get(scale, 0.0)))
-    console.print(f"{missing.total()} cells to compute, {duration(total)} on two cores")
+    console.print(f"{sum(missing.values())} cells to compute, {duration(total)} on two cores")
     if table.row_count > 1:
         console.print(table, highlight=False)
 
@@ -151,11 +165,14 @@ def show(results: list[Result], *, recorded: bool, not_measured: int = 0) -> Non
             console.print(f"{result.figure.name}: no claim is judged; {result.figure.unjudged}", highlight=False)
         if result.old:
             console.print(
-                f"{result.figure.name}: {result.old} of {len(result.cells)} cells are from other code", highlight=False
+                f"{result.figure.name}: {result.old} of {result.count} cells are from other code", highlight=False
             )
-    for cell in (cell for result in results for cell in result.failed):
+    failed = [cell for result in results for cell in result.failed]
+    for cell in failed[:SHOWN]:
         last = cell.error.strip().splitlines()[-1]
         console.print(f"failed: {cell.figure} {cell.id[:12]} {cell.params}: {last}", markup=False, soft_wrap=True)
+    if len(failed) > SHOWN:
+        console.print(f"and {len(failed) - SHOWN} more failed cells", highlight=False)
 
 
 def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:
@@ -194,7 +211,7 @@ def choose_engine(workers: int, scheduler: str, tls: str, slurm: Path | None, dr
     if slurm is not None:
         jobs = SlurmJobs.from_toml(slurm)
         if dry_run:
-            console.print(jobs.job_script(), markup=False, highlight=False)
+            typer.echo(jobs.job_script())  # as it is: a wrapped line would be another script
             raise typer.Exit
         return DaskEngine(jobs)
     if scheduler:

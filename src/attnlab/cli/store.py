@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attnlab.cli.jobs import console
+
+if TYPE_CHECKING:
+    from attnlab.lab.store import Store
 
 store_app = typer.Typer(
     no_args_is_help=True, help="Look after stores of results. Example: `attnlab store info results/attnlab.sqlite`."
@@ -15,36 +20,59 @@ store_app = typer.Typer(
 StoreFile = Annotated[Path, typer.Argument(help="A store.")]
 
 
+def say(text: str) -> None:
+    """Print a line as it is: names in a store are data, neither markup nor commands to the terminal."""
+    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    console.print(plain, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Store]:
+    """A store to look at. What a killed driver left in the log is first brought into the file, if nobody writes."""
+    from attnlab.lab.errors import LabError
+    from attnlab.lab.store import Store
+    from attnlab.lab.store.schema import log_file
+
+    with Store(path) as store:
+        clean = not store.notes and store.tally == store.counted()
+    if clean and log_file(path).exists():
+        with contextlib.suppress(LabError):  # held by a driver, or not ours to write
+            Store(path, writable=True).close()
+    with Store(path) as store:
+        for note in store.notes:
+            say(note)
+        yield store
+
+
 @store_app.command()
 def info(path: StoreFile) -> None:
     """Count cells by figure, status, version and code. Example: `attnlab store info results/attnlab.sqlite`."""
     import json
-    from collections import Counter
 
-    from attnlab.lab.store import Store
-
-    with Store(path) as store:
-        counts = Counter(
-            (row.figure, row.stream, row.status, json.loads(row.versions)["attnlab"], row.code) for row in store.rows()
-        )
-    for (figure, stream, status, version, code), number in sorted(counts.items()):
-        console.print(f"{figure}: {number} {status}, stream {stream}, attnlab {version}, code {code}", highlight=False)
-    console.print(f"{sum(counts.values())} cells", highlight=False)
+    with opened(path) as store:
+        found = store.provenance()
+    for figure, stream, status, versions, code, number in found:
+        made = ", ".join(f"{name} {version}" for name, version in sorted(json.loads(versions).items()))
+        say(f"{figure}: {number} {status}, stream {stream}, code {code}, {made}")
+    say(f"{sum(row[-1] for row in found)} cells, {len({row[4] for row in found})} codes")
 
 
 @store_app.command()
 def verify(path: StoreFile) -> None:
     """Check every stored result against its hash. Example: `attnlab store verify results/attnlab.sqlite`."""
-    from attnlab.lab import maintenance
-    from attnlab.lab.store import Store
+    from attnlab.lab.store import Store, merging
 
     with Store(path) as store:
-        damaged = maintenance.verify(store)
+        problems = merging.file_problems(store)
+        for problem in problems:
+            say(problem)
+        damaged = 0
+        for row, problem in merging.verify(store):
+            damaged += 1
+            say(f"cell {row.id} of {row.figure}: {problem}")
         total = sum(store.count().values())
-    for row, problem in damaged:
-        console.print(f"cell {row.id} of {row.figure}: {problem}", markup=False, soft_wrap=True)
-    console.print(f"{total - len(damaged)} of {total} cells are what was written", highlight=False)
-    raise typer.Exit(1 if damaged else 0)
+    say(f"{total - damaged} of {total} cells are what was written")
+    raise typer.Exit(1 if damaged or problems else 0)
 
 
 @store_app.command()
@@ -55,21 +83,16 @@ def export(
     figure: Annotated[str, typer.Option(help="Only this figure.")] = "",
 ) -> None:
     """Write finished cells as a table. Example: `attnlab store export results/attnlab.sqlite --csv cells.csv`."""
-    from attnlab.common.records import Records
-    from attnlab.lab import maintenance
     from attnlab.lab.errors import UsageError
-    from attnlab.lab.store import Store
+    from attnlab.lab.store.export import StoredTable, export_csv, export_parquet
 
     if csv is None and parquet is None:
         raise UsageError("say where to write: --csv FILE or --parquet FILE")
-    with Store(path) as store:
-        done = [store.record(row) for row in store.rows(figure or None) if row.status == "done"]
-    rows = maintenance.table(Records.of(done))
-    if csv is not None:
-        maintenance.export_csv(rows, csv)
-    if parquet is not None:
-        maintenance.export_parquet(rows, parquet)
-    console.print(f"{len(rows)} rows", highlight=False)
+    with opened(path) as store:
+        table = StoredTable(store, figure or None)
+        count = export_csv(table, csv) if csv is not None else 0
+        count = export_parquet(table, parquet) if parquet is not None else count
+    say(f"{count} rows")
 
 
 @store_app.command()
@@ -77,31 +100,54 @@ def merge(
     target: Annotated[Path, typer.Argument(help="Store to write to.")],
     sources: Annotated[list[Path], typer.Argument(help="Stores to take cells from.")],
 ) -> None:
-    """Bring the parts of a sharded run together. Example: `attnlab store merge all.sqlite part-*.sqlite`."""
-    from contextlib import ExitStack
+    """Bring the parts of a sharded run together. Example: `attnlab store merge all.sqlite part-*.sqlite`.
 
-    from attnlab.lab import maintenance
-    from attnlab.lab.store import Store
+    Damaged cells of the target are healed from good ones. The exit code is 1 if a source has damaged cells, or if two
+    stores hold different results of one cell.
+    """
+    from attnlab.lab.store import Store, merging
 
-    with ExitStack() as stack:
-        opened = [stack.enter_context(Store(source)) for source in sources]
-        counts = maintenance.merge(stack.enter_context(Store(target, writable=True)), opened)
-    console.print(", ".join(f"{number} {what}" for what, number in counts.items()), highlight=False)
-    raise typer.Exit(1 if counts["damaged"] else 0)
+    with contextlib.ExitStack() as stack:
+        parts = [stack.enter_context(Store(source)) for source in sources]
+        counts = merging.merge(stack.enter_context(Store(target, writable=True)), parts)
+    _tell(counts)
+    raise typer.Exit(1 if counts["damaged"] or counts["different"] else 0)
 
 
 @store_app.command()
 def salvage(
     damaged: Annotated[Path, typer.Argument(help="The damaged store.")],
-    target: Annotated[Path, typer.Argument(help="A new store for what is readable.")],
+    target: Annotated[Path, typer.Argument(help="A store for what is readable; what is good in it stays.")],
 ) -> None:
     """Save what can be read from a damaged store. Example: `attnlab store salvage broken.sqlite saved.sqlite`."""
-    from attnlab.lab import maintenance
     from attnlab.lab.errors import UsageError
     from attnlab.lab.store import Store
+    from attnlab.lab.store.salvage import salvage as save
 
     if not damaged.exists():
         raise UsageError(f"there is no store at {damaged}")
+    if target.exists() and target.samefile(damaged):
+        raise UsageError("a store cannot be salvaged into itself; name a new one")
     with Store(target, writable=True) as store:
-        counts = maintenance.salvage(damaged, store)
-    console.print(", ".join(f"{number} {what}" for what, number in counts.items()), highlight=False)
+        counts = save(damaged, store)
+    _tell(counts)
+    raise typer.Exit(1 if counts["lost"] else 0)
+
+
+@store_app.command()
+def copy(
+    source: Annotated[Path, typer.Argument(help="The store; a run may be writing to it.")],
+    target: Annotated[Path, typer.Argument(help="The copy, which must not exist.")],
+) -> None:
+    """Copy a store with its arrays, consistently. Example: `attnlab store copy results/attnlab.sqlite backup.sqlite`."""
+    from attnlab.lab.store import Store, merging
+
+    with Store(source) as store:
+        for note in store.notes:
+            say(note)
+        count = merging.copy(store, target)
+    say(f"{count} cells copied to {target}")
+
+
+def _tell(counts: Mapping[str, int]) -> None:
+    say(", ".join(f"{number} {what}" for what, number in counts.items()))

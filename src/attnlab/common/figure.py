@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.util
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from attnlab.common.claim import Claim, Verdict
 from attnlab.common.fingerprint import fingerprint
 from attnlab.common.records import Records
-from attnlab.common.seeds import cell_seed, digest
+from attnlab.common.seeds import canonical, cell_seed, digest
 from attnlab.common.validation import integer, one_of
 
 if TYPE_CHECKING:
@@ -35,12 +37,41 @@ class Grid:
     params: Mapping[str, Any]
     seeds: int = 1
 
+    def __post_init__(self) -> None:
+        for name, value in self.params.items():
+            if value == []:
+                raise ValueError(f"{name} must have at least one value, got []")
+
+    @property
+    def size(self) -> int:
+        """The number of points, without building any."""
+        return math.prod(len(axis) for axis in self._axes()) * self.seeds
+
     def points(self) -> Iterator[dict[str, Any]]:
         """All parameter settings, replicate by replicate."""
-        axes = [value if isinstance(value, list) else [value] for value in self.params.values()]
+        axes = [list(axis.values()) for axis in self._axes()]
         for seed in range(self.seeds):
             for point in itertools.product(*axes):
                 yield dict(zip(self.params, point, strict=True)) | {"seed": seed}
+
+    def _axes(self) -> list[dict[str, Any]]:
+        """The different values of each parameter by their text."""
+        values = [value if isinstance(value, list) else [value] for value in self.params.values()]
+        return [{_text(value): value for value in axis} for axis in values]
+
+    def slices(self, names: Sequence[str]) -> dict[tuple[str, ...], Grid]:
+        """The grid cut along some parameters: a grid for each of their settings, by the settings as text."""
+        axes = dict(zip(self.params, self._axes(), strict=True))
+        cut = [name for name in names if name in axes]
+        found = {}
+        for point in itertools.product(*(axes[name].values() for name in cut)):
+            # a value that is a list itself stays one setting
+            fixed = {
+                name: [value] if isinstance(value, list) else value for name, value in zip(cut, point, strict=True)
+            }
+            key = tuple(str(fixed.get(name)) for name in names)
+            found[key] = replace(self, params={**self.params, **fixed})
+        return found
 
     def changed(self, knobs: Mapping[str, Any]) -> Grid:
         """The same grid with some parameters (or ``seeds``) set to other values."""
@@ -49,9 +80,37 @@ class Grid:
         return replace(self, params={**self.params, **here}, seeds=seeds)
 
     def cells(self, figure: Figure, stream: int) -> Iterator[Cell]:
-        """The cells of a figure at these points."""
-        for params in self.points():
-            yield Cell(figure.name, params, figure.run, stream, tuple(figure.shared))
+        """The cells of a figure at these points.
+
+        The text behind an id is put together from the texts of the values, written once for each value: with millions
+        of cells, writing each from its parameters would take most of the time of a resumed run.
+        """
+        names = [name for name in self.params if name != "seed"]
+        axes = [axis for name, axis in zip(self.params, self._axes(), strict=True) if name != "seed"]
+        texts = [[f"{_text(name)}:{text}" for text in axis] for name, axis in zip(names, axes, strict=True)]
+        place = sorted(range(len(names) + 1), key=[*names, "seed"].__getitem__)
+        before, after = canonical({"figure": figure.name, "params": {}, "stream": stream}).split("{}")
+        values = [list(axis.values()) for axis in axes]
+        common = {"figure": figure.name, "run": figure.run, "stream": stream, "shared": tuple(figure.shared)}
+        for seed in range(self.seeds):
+            own = f'"seed":{seed}'
+            for point, parts in zip(itertools.product(*values), itertools.product(*texts), strict=True):
+                ordered = (*parts, own)
+                text = f"{before}{{{','.join([ordered[i] for i in place])}}}{after}"
+                params = dict(zip(names, point, strict=True))
+                params["seed"] = seed
+                # the constructor of a frozen dataclass sets its fields one by one, in three times the time
+                cell = object.__new__(Cell)
+                cell.__dict__.update(common, params=params, id=hashlib.sha256(text.encode()).hexdigest())
+                yield cell
+
+
+def _text(value: Any) -> str:
+    """A value as it stands in the text behind a cell's id; an object, which has none, by what it prints."""
+    try:
+        return canonical({"": value})[4:-1]
+    except TypeError:
+        return repr(value)
 
 
 @dataclass(frozen=True)
@@ -94,6 +153,50 @@ class Cell:
     def __call__(self) -> Record:
         """Compute the cell."""
         return self.run(self.params, self.seed)
+
+
+@dataclass(frozen=True)
+class Cells(Sequence[Cell]):
+    """The cells of grids, each made when it is asked for, without repetition and ordered by array shape."""
+
+    figure: Figure
+    grids: Sequence[Grid]
+    stream: int
+
+    def __iter__(self) -> Iterator[Cell]:
+        slices = [grid.slices(self.figure.shape) for grid in self.grids]
+        seen: set[bytes] = set()
+        for key in sorted({key for parts in slices for key in parts}):
+            for part in (parts[key] for parts in slices if key in parts):
+                for cell in part.cells(self.figure, self.stream):
+                    if self._is_plain:
+                        yield cell
+                    elif (id := bytes.fromhex(cell.id)) not in seen:
+                        seen.add(id)
+                        yield cell
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the points of a single grid are the cells: then none can repeat another."""
+        return len(self.grids) == 1 and type(self.grids[0]) is Grid
+
+    @functools.cached_property
+    def _length(self) -> int:
+        return self.grids[0].size if self._is_plain else sum(1 for _ in self)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @functools.cached_property
+    def _list(self) -> list[Cell]:
+        return list(self)
+
+    @overload
+    def __getitem__(self, index: int) -> Cell: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Cell]: ...
+    def __getitem__(self, index: int | slice) -> Cell | list[Cell]:
+        return self._list[index]
 
 
 @dataclass(frozen=True)
@@ -157,11 +260,15 @@ class Figure:
         why = f"{' and '.join(other)} changed; the thresholds of the claims are registered for other settings"
         return replace(here, claims=(), unjudged=why if self.claims else "")
 
-    def cells(self, scale: str, stream: int = 1) -> list[Cell]:
+    def size(self, scale: str) -> int:
+        """How many cells there are at most (grids may share some), without building any."""
+        one_of("scale", scale, self.scales)
+        return sum(grid.size for grid in self.scales[scale])
+
+    def cells(self, scale: str, stream: int = 1) -> Cells:
         """The cells of a scale, without repetition, ordered by array shape; another stream has fresh numbers."""
         one_of("scale", scale, self.scales)
-        unique = {cell.id: cell for grid in self.scales[scale] for cell in grid.cells(self, stream)}
-        return sorted(unique.values(), key=lambda cell: tuple(str(cell.params.get(name)) for name in self.shape))
+        return Cells(self, self.scales[scale], stream)
 
     def decide(self, records: Records, scale: str) -> list[Verdict]:
         """The verdict on every claim."""

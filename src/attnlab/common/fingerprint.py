@@ -2,9 +2,10 @@
 
 The rule: the fingerprint of a function or class is a hash of
 
-1. its own definition and the definitions in the same file that it uses, when the file is a figure's or the user's own
+1. the version of attnlab;
+2. its own definition and the definitions in the same file that it uses, when the file is a figure's or the user's own
    (such files also hold drawings, captions and claims, which change no result); of any other file, the whole file;
-2. every module of its package and of attnlab that these import, directly or through others, as whole files.
+3. every module of its package and of attnlab that these import, directly or through others, as whole files.
 
 Comments, docstrings and layout do not count, nor do attnlab's modules that describe figures, claims and drawings. Other
 packages do not count; their versions are stored beside. A name that a package's ``__init__`` does not show to come from
@@ -16,6 +17,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import importlib
 import importlib.util
 import inspect
 import types
@@ -39,8 +41,18 @@ def fingerprint(*items: Any) -> str:
     >>> fingerprint(Task) == fingerprint(Task(d=8, L=2)) != fingerprint(fingerprint)
     True
     """
-    roots = frozenset(_root(item) for item in items)
-    return _digest(sorted(text for root in roots for text in _reached(root)))
+    return _of_roots(frozenset(map(_root, items)))
+
+
+def library_version() -> str:
+    """The version of attnlab, whose package imports this one."""
+    return str(importlib.import_module(LIBRARY).__version__)
+
+
+@functools.cache
+def _of_roots(roots: frozenset[Any]) -> str:
+    """Computed once: every cell of a figure asks for it."""
+    return _digest([f"{LIBRARY} {library_version()}", *sorted(text for root in roots for text in _reached(root))])
 
 
 def _root(item: Any) -> Any:

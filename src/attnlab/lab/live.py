@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from attnlab.common.figure import Cell, Figure
+from attnlab.common.figure import Figure
 from attnlab.lab.outcome import Outcome
 from attnlab.lab.page import report
 from attnlab.lab.runner import Result, collect
@@ -34,9 +34,9 @@ class LivePage:
         self.left: Counter[str] = Counter()
         self.results: dict[str, Result] = {}
 
-    def start(self, cells: Iterable[Cell]) -> None:
-        """Count the cells to come; what needs none is shown at once."""
-        self.left = Counter(cell.figure for cell in cells)
+    def start(self, cells: Mapping[str, int]) -> None:
+        """Take note of the cells to come of each figure; what needs none is shown at once."""
+        self.left = Counter({name: count for name, count in cells.items() if count})
         if self.left:
             self.write()
 
@@ -54,7 +54,7 @@ class LivePage:
         for figure in self.figures:
             if figure.name not in self.results and figure.name not in waiting:
                 self.results[figure.name] = self._collect(figure)
-        shown = [self.results[f.name] for f in self.figures if f.name in self.results and self.results[f.name].cells]
+        shown = [self.results[f.name] for f in self.figures if f.name in self.results and self.results[f.name].count]
         return report(shown, self.out, waiting=waiting)
 
     def _collect(self, figure: Figure) -> Result:

@@ -2,72 +2,114 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import json
 import platform
 import sys
 import time
 import traceback
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Literal
 
 import psutil
 
-from attnlab.common.figure import Cell, Record
+from attnlab.common.figure import Cell
+from attnlab.common.fingerprint import library_version
+from attnlab.lab.store.payload import encode
 
 # Compiled programs of many array shapes pile up in a worker; beyond this much memory they are dropped.
 COMPILED_CODE_LIMIT = 2 * 2**30
+# No program is compiled in less time (in seconds), and a look at the memory costs more than the smallest cells.
+COMPILATION = 0.005
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The result of one cell: its record, or the error that stopped it."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a worker sends back: the record as it will be stored, or the error that stopped the cell."""
 
-    cell: Cell
     status: Literal["done", "failed"]
-    record: Record
+    record: str
+    arrays: bytes
     error: str
     seconds: float
-    tries: int
     device: str
-    versions: dict[str, str]
+    versions: str
 
-    def after(self, tries: int) -> Outcome:
-        """The same outcome with the number of tries it took."""
-        return replace(self, tries=tries)
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one cell, and the number of tries it took."""
+
+    cell: Cell
+    answer: Answer
+    tries: int = 1
+
+    @property
+    def status(self) -> Literal["done", "failed"]:
+        """Whether it was computed."""
+        return self.answer.status
 
 
 def compute(cell: Cell) -> Outcome:
-    """Run a cell where it stands; an exception becomes a failed outcome with its traceback."""
+    """Run a cell where it stands."""
+    return Outcome(cell, answer(cell))
+
+
+def answers(cells: Sequence[Cell]) -> list[Answer]:
+    """Run several cells, one after another."""
+    return [answer(cell) for cell in cells]
+
+
+def answer(cell: Cell) -> Answer:
+    """Run a cell; what it raises, or a record that cannot be stored, becomes a failed one with its traceback."""
     start = time.perf_counter()
     try:
-        record, error = cell(), ""
-    except Exception:
-        record, error = {}, traceback.format_exc()
+        record, arrays = encode(cell())
+        error = ""
+    except (Exception, SystemExit):
+        record, arrays = "{}", b""
+        # a lone surrogate in a message has no UTF-8 form, and SQLite stores UTF-8
+        error = traceback.format_exc().encode("utf-8", "backslashreplace").decode()
     seconds = time.perf_counter() - start
-    _drop_compiled_code()
-    return Outcome(cell, "failed" if error else "done", record, error, seconds, 1, device(), versions())
+    if seconds > COMPILATION:
+        _drop_compiled_code()
+    return Answer("failed" if error else "done", record, arrays, error, seconds, device(), versions())
 
 
 def killed(cell: Cell, tries: int) -> Outcome:
     """The outcome of a cell whose process died each time."""
     error = f"the process computing this cell died {tries} times"
-    return Outcome(cell, "failed", {}, error, 0.0, tries, "", versions())
+    return Outcome(cell, Answer("failed", "{}", b"", error, 0.0, "", versions()), tries)
 
 
 def device() -> str:
     """The accelerator JAX uses, where JAX is in use at all."""
     jax: Any = sys.modules.get("jax")
-    return str(jax.devices()[0].device_kind) if jax is not None else "cpu"
+    return _accelerator() if jax is not None else "cpu"
 
 
-def versions() -> dict[str, str]:
-    """What computed the result."""
-    packages = ("attnlab", "numpy", "scipy", "jax", "scikit-learn")
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+@functools.cache
+def _accelerator() -> str:
+    return str(sys.modules["jax"].devices()[0].device_kind)
+
+
+@functools.cache
+def versions() -> str:
+    """What computed the result, as JSON: the same for every cell of a process."""
+    packages = ("numpy", "scipy", "jax", "scikit-learn")
+    found = {"attnlab": library_version(), "python": platform.python_version()}
+    return json.dumps(found | {name: metadata.version(name) for name in packages}, sort_keys=True)
 
 
 def _drop_compiled_code() -> None:
-    if psutil.Process().memory_info().rss > COMPILED_CODE_LIMIT and (jax := sys.modules.get("jax")):
+    if _process().memory_info().rss > COMPILED_CODE_LIMIT and (jax := sys.modules.get("jax")):
         jax.clear_caches()
         gc.collect()
+
+
+@functools.cache
+def _process() -> Any:
+    return psutil.Process()

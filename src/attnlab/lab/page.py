@@ -105,7 +105,7 @@ def report(results: Sequence[Result], folder: str | os.PathLike[str], *, waiting
 def _entry(result: Result, out: Path) -> Entry:
     content = pictures.publish(result, out) if len(result.records) else b""
     picture, wide = base64.b64encode(content).decode(), bool(content) and pictures.aspect(content) > WIDE
-    devices = sorted({row.device for row in result.cells if row.device})
+    devices = sorted(result.made.devices - {""})
     knobs = result.figure.knobs(result.scale)
     return Entry(result, picture, wide, knobs, _duration(result.seconds), result.versions, devices)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ from attnlab.lab.errors import LabError
 from attnlab.lab.progress import Reporter, silent
 from attnlab.lab.store import Store, StoredCell
 
+# Rows that a result keeps beside its records.
+KEPT = 50_000
+
 
 @dataclass(frozen=True)
 class Result:
@@ -28,29 +33,66 @@ class Result:
     scale: str
     records: Records
     verdicts: list[Verdict]
-    cells: list[StoredCell]
+    made: Provenance
     missing: int
     stream: int = 1
     old: int = 0
 
     @property
+    def cells(self) -> list[StoredCell]:
+        """The rows behind the records; of a result beyond ``KEPT`` rows they are in the store only."""
+        if self.made.count > KEPT:
+            raise LabError(f"this result has {self.made.count} cells; read their rows from the store")
+        return self.made.cells
+
+    @property
+    def count(self) -> int:
+        """How many cells are there, finished or failed."""
+        return self.made.count
+
+    @property
     def failed(self) -> list[StoredCell]:
         """The cells that ended in an error."""
-        return [cell for cell in self.cells if cell.status == "failed"]
+        return self.made.failed
 
     @property
     def versions(self) -> list[dict[str, str]]:
         """What computed the cells: each combination of versions and code fingerprint once."""
-        return [json.loads(text) for text in sorted({_provenance(cell) for cell in self.cells})]
+        return [{**json.loads(versions), "code": code} for versions, code in sorted(self.made.versions)]
 
     @property
     def seconds(self) -> float:
         """Time spent computing, over all cells."""
-        return sum(cell.seconds for cell in self.cells)
+        return self.made.seconds
 
     def draw(self) -> Any:
         """The picture, a matplotlib Figure."""
         return self.figure.draw(self.records)
+
+
+@dataclass
+class Provenance:
+    """What the rows of a result have in common, gathered as they pass: there may be more than the memory holds."""
+
+    count: int = 0
+    seconds: float = 0.0
+    cells: list[StoredCell] = field(default_factory=list)
+    failed: list[StoredCell] = field(default_factory=list)
+    versions: set[tuple[str, str]] = field(default_factory=set)
+    devices: set[str] = field(default_factory=set)
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    def add(self, row: StoredCell) -> None:
+        """Take a row into account."""
+        self.count += 1
+        self.seconds += row.seconds
+        self.versions.add((row.versions, row.code))
+        self.devices.add(row.device)
+        self.digest.update(row.payload_hash.encode())
+        if self.count <= KEPT:
+            self.cells.append(row)
+        if row.status == "failed":
+            self.failed.append(row)
 
 
 @dataclass(frozen=True)
@@ -77,8 +119,38 @@ class Shard:
         return int(cell.id[:15], 16) % self.count == self.index - 1
 
 
-def _provenance(cell: StoredCell) -> str:
-    return json.dumps({**json.loads(cell.versions), "code": cell.code}, sort_keys=True)
+@dataclass(frozen=True)
+class Missing(Iterable[Cell]):
+    """The cells still to be computed, made as they are asked for."""
+
+    figures: Sequence[Figure]
+    scale: str
+    known: Mapping[str, Mapping[bytes, tuple[str, str]]]
+    settled: frozenset[str]
+    keep_old: bool
+    shard: Shard | None
+    stream: int
+
+    def __iter__(self) -> Iterator[Cell]:
+        return (cell for figure in self.figures for cell in self.of(figure))
+
+    def of(self, figure: Figure) -> Iterator[Cell]:
+        """Those of one figure."""
+        known = self.known[figure.name]
+        for cell in figure.cells(self.scale, self.stream):
+            status, code = known.get(bytes.fromhex(cell.id), ("", ""))
+            if status in self.settled and (self.keep_old or code == cell.code):
+                continue
+            if self.shard is None or self.shard.holds(cell):
+                yield cell
+
+    @functools.cached_property
+    def counts(self) -> dict[str, int]:
+        """How many there are of each figure."""
+        return {figure.name: sum(1 for _ in self.of(figure)) for figure in self.figures}
+
+    def __len__(self) -> int:
+        return sum(self.counts.values())
 
 
 def missing_cells(
@@ -90,40 +162,49 @@ def missing_cells(
     keep_old: bool = False,
     shard: Shard | None = None,
     stream: int = 1,
-) -> list[Cell]:
+) -> Missing:
     """The cells still to be computed; those of other code than the present count as missing unless ``keep_old``."""
-    known = store.status()
-    settled = {"done"} if retry_failed else {"done", "failed"}
-
-    def is_missing(cell: Cell) -> bool:
-        status, code = known.get(cell.id, ("", ""))
-        return status not in settled or not (keep_old or code == cell.code)
-
-    cells = [cell for figure in figures for cell in figure.cells(scale, stream) if is_missing(cell)]
-    return [cell for cell in cells if shard is None or shard.holds(cell)]
+    chosen = list(figures)
+    known = {figure.name: store.status(figure.name) for figure in chosen}
+    settled = frozenset({"done"} if retry_failed else {"done", "failed"})
+    return Missing(chosen, scale, known, settled, keep_old, shard, stream)
 
 
 def compute_cells(
-    cells: Sequence[Cell], store: Store, engine: Engine, *, report: Reporter = silent, fail_fast: bool = False
+    cells: Iterable[Cell], store: Store, engine: Engine, *, report: Reporter = silent, fail_fast: bool = False
 ) -> None:
     """Compute and commit; with ``fail_fast`` the first failed cell ends the run."""
     for outcome in engine.outcomes(cells):
         store.put(outcome)
         report(outcome)
         if fail_fast and outcome.status == "failed":
-            raise LabError(f"cell {outcome.cell.id[:12]} of {outcome.cell.figure} failed:\n{outcome.error}")
+            raise LabError(f"cell {outcome.cell.id[:12]} of {outcome.cell.figure} failed:\n{outcome.answer.error}")
 
 
 def collect(figure: Figure, scale: str, store: Store, *, keep_old: bool = False, stream: int = 1) -> Result:
     """Read a figure's finished cells back and decide its claims; with ``keep_old`` those of other code too."""
-    wanted = {cell.id: cell for cell in figure.cells(scale, stream)}
-    stored = store.get(figure.name, wanted)
-    is_old = {id: row.code != wanted[id].code for id, row in stored.items()}
-    cells = [stored[id] for id in wanted if id in stored and (keep_old or not is_old[id])]
-    records = Records.of(store.record(row) for row in cells if row.status == "done")
-    old = sum(is_old[row.id] for row in cells)
+    known = store.status(figure.name)
+    wanted = old = 0
+    made = Provenance()
+
+    def ids() -> Iterator[str]:
+        nonlocal wanted, old
+        for cell in figure.cells(scale, stream):
+            wanted += 1
+            found = known.get(bytes.fromhex(cell.id))
+            if found is not None and (keep_old or found[1] == cell.code):
+                old += found[1] != cell.code
+                yield cell.id
+
+    def finished() -> Iterator[dict[str, Any]]:
+        for row in store.get(ids()):
+            made.add(row)
+            if row.status == "done":
+                yield store.record(row)
+
+    records = Records.of(finished())
     verdicts = figure.decide(records, scale)
-    return Result(figure, scale, records, verdicts, cells, len(wanted) - len(cells), stream, old)
+    return Result(figure, scale, records, verdicts, made, wanted - made.count, stream, old)
 
 
 def run(

@@ -1,0 +1,167 @@
+"""Cells on Dask workers: a window of them at a time, wide enough for the workers there are at the moment."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from attnlab.common.figure import Cell
+from attnlab.lab.engine.work import TRIES, Work
+from attnlab.lab.errors import LabError
+from attnlab.lab.outcome import Answer, Outcome, answers
+
+# Tasks handed to Dask for each thread, and at least: a cluster that grows by itself must see that there is work. The
+# scheduler keeps those that wait; a worker holds one more than it computes.
+WINDOW, LEAST = 3, 64
+# Seconds between looks at the workers, without a worker before that is said, and before the cluster is given up.
+POLL, NOTICE, PATIENCE = 1.0, 10.0, 60.0
+
+log = logging.getLogger("attnlab.engine")
+
+
+class WorkersGone(LabError):
+    """No worker has been seen for too long."""
+
+
+class Cluster:
+    """A way to Dask workers: called, it opens a client and closes it on leaving.
+
+    ``owned`` clusters are started by us, and anew when all workers are lost.
+    """
+
+    owned = False
+
+    def __call__(self) -> contextlib.AbstractContextManager[Any]:
+        """Open a client."""
+        raise NotImplementedError
+
+    def expecting(self, client: Any) -> str:
+        """What is still to come when no worker is there, in words; empty if nothing is."""
+        return ""
+
+
+@dataclass(frozen=True)
+class DaskEngine:
+    """Cells on Dask workers; ``connect`` is a :class:`Cluster`, or any function that opens a client."""
+
+    connect: Callable[[], contextlib.AbstractContextManager[Any]]
+
+    def outcomes(self, cells: Iterable[Cell]) -> Iterator[Outcome]:
+        """Compute the cells."""
+        work = Work(cells)
+        cluster = self.connect if isinstance(self.connect, Cluster) else Cluster()
+        losses = 0
+        while losses < TRIES:
+            with self.connect() as client:
+                session = _Session(client, cluster, work)
+                try:
+                    for outcome in session.outcomes():
+                        losses = 0
+                        yield outcome
+                    return
+                except WorkersGone:
+                    losses = losses + 1 if cluster.owned else TRIES
+        raise WorkersGone("no worker is left; what is finished is stored, and the same command goes on from there")
+
+
+class _Session:
+    """Work on one client, until it is done or the workers are gone."""
+
+    def __init__(self, client: Any, cluster: Cluster, work: Work) -> None:
+        self.client, self.cluster, self.work = client, cluster, work
+        self.finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.in_flight: dict[str, tuple[list[Cell], Any]] = {}
+        self.threads, self.looked = 0, -POLL
+
+    def outcomes(self) -> Iterator[Outcome]:
+        try:
+            while self._fill():
+                future = self._next()
+                cells, _ = self.in_flight.pop(future.key)
+                found = _answers(future)
+                if found is None:
+                    yield from self.work.died(cells)
+                else:
+                    yield from map(self.work.answered, cells, found)
+                future.release()
+        finally:
+            for cells, _ in self.in_flight.values():
+                self.work.returned(cells)
+
+    def _fill(self) -> bool:
+        """Hand out work up to the window; False when there is none left."""
+        if time.monotonic() - self.looked >= POLL:
+            self._look()
+        while len(self.in_flight) < max(LEAST, WINDOW * self.threads):
+            cells = self.work.batch()
+            if not cells and not self.in_flight:
+                cells = self.work.lonely()
+            if not cells:
+                break
+            self._submit(cells)
+        return bool(self.in_flight)
+
+    def _submit(self, cells: list[Cell]) -> None:
+        try:
+            future = self.client.submit(answers, cells, pure=False)
+        except Exception as error:
+            self.work.returned(cells)
+            raise LabError(f"cells of {cells[0].figure} cannot be sent to workers: {error!r}") from error
+        self.in_flight[future.key] = cells, future
+        future.add_done_callback(self.finished.put)
+
+    def _look(self) -> None:
+        """Count the threads of the workers; none when the scheduler does not answer."""
+        self.looked = time.monotonic()
+        try:
+            self.threads = sum(self.client.nthreads().values())
+        except Exception:
+            self.threads = 0
+
+    def _next(self) -> Any:
+        """The next finished future, unless all workers are gone for good."""
+        alone_since, notice = time.monotonic(), NOTICE
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self.finished.get(timeout=POLL)
+            self._look()
+            if self.threads:
+                alone_since, notice = time.monotonic(), NOTICE
+                self._fill()  # workers may have joined while nothing was finished
+                continue
+            waited = time.monotonic() - alone_since
+            if waited < notice:
+                continue
+            if coming := self.cluster.expecting(self.client):
+                log.warning(coming)
+                notice = waited + PATIENCE
+            elif waited < PATIENCE:
+                log.warning(f"no worker at {self._address()}; giving up after {PATIENCE:.0f} s")
+                notice = PATIENCE
+            else:
+                raise WorkersGone("no worker is left")
+
+    def _address(self) -> str:
+        return str(getattr(self.client.scheduler, "address", None) or "the scheduler, which does not answer")
+
+
+def _answers(future: Any) -> list[Answer] | None:
+    """What the cells of a task gave; None if it died with its worker."""
+    from distributed import KilledWorker
+
+    try:
+        found: list[Answer] = future.result(timeout=PATIENCE)
+        return found
+    except (KilledWorker, TimeoutError):
+        return None
+    except Exception as error:
+        # a cell's own exceptions are answers, so this is the cluster: a worker without attnlab, a lost scheduler
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise LabError(
+            f"the cluster failed: {type(error).__name__}: {reason[0]}; the same command goes on from what is stored"
+        ) from error
