@@ -127,7 +127,7 @@ def confirm(
             return
         fresh = [collect(figure, scale, opened, keep_old=keep_old, stream=job.stream) for figure in figures]
         first = [collect(figure, scale, opened, keep_old=keep_old) for figure in figures]
-    first = [result for result in first if result.cells]
+    first = [result for result in first if result.count]
     pairs = confirmation.beside(first, fresh)
     _show(pairs)
     console.print(f"fresh seeds, {ledger.tally(now.status for _, now in pairs)}", highlight=False)

@@ -139,7 +139,7 @@ def copy(
     source: Annotated[Path, typer.Argument(help="The store; a run may be writing to it.")],
     target: Annotated[Path, typer.Argument(help="The copy, which must not exist.")],
 ) -> None:
-    """Copy a store with its arrays, consistently. Example: `attnlab store copy results/attnlab.sqlite backup.sqlite`."""
+    """Copy a store with its arrays. Example: `attnlab store copy results/attnlab.sqlite backup.sqlite`."""
     from attnlab.lab.store import Store, merging
 
     with Store(source) as store:

@@ -212,7 +212,7 @@ def _made(result: Result) -> dict[str, Any]:
     return {
         "written": datetime.date.today().isoformat(),
         "seconds": round(result.seconds),
-        "code": sorted({cell.code for cell in result.cells}),
+        "code": sorted({code for _, code in result.made.versions}),
         "versions": result.versions,
     }
 
