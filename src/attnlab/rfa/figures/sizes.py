@@ -232,7 +232,7 @@ DIMENSION = Figure(
         Claim(
             "rfa.dimension-free",
             "With the bias the error on <x_0,x_i><b,x_i> does not grow with d (d = 64 over d = 8)",
-            f"{PAPER}, abstract (cost free of d)",
+            f"our reading of {PAPER}: a complexity free of d",
             ratio_of_means(_dimension("f2_q1", "brfa", 64), _dimension("f2_q1", "brfa", 8)),
             at_most(2),
             "free of d up to a factor of two",

@@ -1,0 +1,228 @@
+"""Wrong signs in what decides: does some test notice? ``python -m benchmarks.mutations --page docs/mutations.md``.
+
+Each target is a function that decides a result. Every arithmetic operator, sign, comparison and number in it is changed
+in turn, in a copy of the sources, and the tests named with it are run: a mutant that passes them all has survived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import datetime
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SWAPS: dict[type, type] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.LtE: ast.Gt,
+    ast.Gt: ast.LtE,
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function, what it decides, and the tests that must notice a change."""
+
+    what: str
+    module: str
+    function: str
+    tests: tuple[str, ...]
+
+    @property
+    def file(self) -> Path:
+        """Its source, relative to the repository."""
+        path = Path("src", *self.module.split("."))
+        return path / "__init__.py" if (ROOT / path).is_dir() else path.with_suffix(".py")
+
+
+TARGETS = (
+    Target(
+        "certificate: bound on the loss",
+        "attnlab.mha.certificate",
+        "empirical_bernstein",
+        ("tests/mha/test_certificate.py",),
+    ),
+    Target(
+        "interval of a mean", "attnlab.common.intervals", "Replicates.interval", ("tests/common/test_intervals.py",)
+    ),
+    Target("interval of a ratio", "attnlab.common.intervals", "LogRatio.interval", ("tests/common/test_intervals.py",)),
+    Target("jackknife", "attnlab.common.intervals", "Jackknife.interval", ("tests/common/test_intervals.py",)),
+    Target("dependent trials", "attnlab.common.intervals", "Share.effective", ("tests/common/test_intervals.py",)),
+    Target("interval of a share", "attnlab.common.intervals", "Share.interval", ("tests/common/test_intervals.py",)),
+    Target("extreme over settings", "attnlab.common.composed", "Extreme.interval", ("tests/common/test_intervals.py",)),
+    Target("threshold", "attnlab.common.claim", "Threshold.decide", ("tests/common/test_claim.py",)),
+    Target("verdict", "attnlab.common.claim", "Claim._decide", ("tests/common/test_claim.py",)),
+    Target(
+        "several claims",
+        "attnlab.lab.claims.multiplicity",
+        "holm",
+        ("tests/lab/claims/test_multiplicity.py", "src/attnlab/lab/claims/multiplicity.py"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a target."""
+
+    target: Target
+    line: int
+    change: str
+    source: str
+
+
+class _Site(ast.NodeTransformer):
+    """Changes the n-th place that can be changed, and says how."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted, self.seen, self.line, self.change = wanted, -1, 0, ""
+
+    def _here(self, node: ast.expr) -> bool:
+        self.seen += 1
+        if self.seen == self.wanted:
+            self.line = node.lineno
+        return self.seen == self.wanted
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """Another operator."""
+        if type(node.op) in SWAPS and self._here(node):
+            before, node.op = ast.unparse(node), SWAPS[type(node.op)]()
+            self.change = f"{before} → {ast.unparse(node)}"
+        return self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        """No sign."""
+        if isinstance(node.op, ast.USub) and self._here(node):
+            self.change = f"{ast.unparse(node)} → {ast.unparse(node.operand)}"
+            return node.operand
+        return self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """The opposite comparison."""
+        if type(node.ops[0]) in SWAPS and self._here(node):
+            before, node.ops[0] = ast.unparse(node), SWAPS[type(node.ops[0])]()
+            self.change = f"{before} → {ast.unparse(node)}"
+        return self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        """One more."""
+        if type(node.value) in (int, float) and self._here(node):
+            self.change = f"{node.value} → {node.value + 1}"
+            return ast.copy_location(ast.Constant(node.value + 1), node)
+        return node
+
+
+def function_of(tree: ast.Module, name: str) -> ast.FunctionDef:
+    """The definition of ``f`` or ``Class.f``."""
+    scope: ast.AST = tree
+    for part in name.split("."):
+        kinds = (ast.FunctionDef, ast.ClassDef)
+        found = [n for n in ast.iter_child_nodes(scope) if isinstance(n, kinds) and n.name == part]
+        if not found:
+            raise LookupError(f"there is no {name}")
+        scope = found[0]
+    assert isinstance(scope, ast.FunctionDef)
+    return scope
+
+
+def mutants(target: Target) -> Iterator[Mutant]:
+    """All changes of a target, one at a time; the signature and the docstring are left alone."""
+    tree = ast.parse((ROOT / target.file).read_text())
+    for n in range(10_000):
+        changed = copy.deepcopy(tree)
+        function, site = function_of(changed, target.function), _Site(n)
+        first = int(ast.get_docstring(function) is not None)
+        function.body[first:] = [site.visit(statement) for statement in function.body[first:]]
+        if not site.change:
+            return
+        yield Mutant(target, site.line, site.change, ast.unparse(ast.fix_missing_locations(changed)))
+
+
+def survives(mutant: Mutant, seconds: float) -> bool:
+    """Whether the target's tests pass with the change; a run beyond the time limit counts as noticed."""
+    with tempfile.TemporaryDirectory() as folder:
+        copied = Path(folder)
+        shutil.copytree(ROOT / "src", copied / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        (copied / mutant.target.file).write_text(mutant.source)
+        tests = [str(copied / test) if test.startswith("src/") else str(ROOT / test) for test in mutant.target.tests]
+        environment = {**os.environ, "PYTHONPATH": f"{copied / 'src'}:{os.environ.get('PYTHONPATH', '')}"}
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-c",
+            str(ROOT / "pyproject.toml"),
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            *tests,
+        ]
+        try:
+            run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=seconds, check=False)
+        except subprocess.TimeoutExpired:
+            return False
+    return run.returncode == 0
+
+
+def page(results: Sequence[tuple[Mutant, bool]], minutes: float) -> str:
+    """The outcome as a page of the documentation."""
+    caught = sum(not survived for _, survived in results)
+    lines = [
+        "# Mutation checks",
+        "",
+        "Every operator, sign, comparison and number of a function that decides a result is changed in turn, and the",
+        "fast tests of that part are run. `make mutations` renews this page; the last run, on",
+        f"{datetime.date.today()}, took {minutes:.0f} minutes. Of {len(results)} changes {caught} made a test fail.",
+        "",
+        "| what | function | changes | noticed |",
+        "|---|---|---|---|",
+    ]
+    for target in dict.fromkeys(mutant.target for mutant, _ in results):
+        own = [survived for mutant, survived in results if mutant.target == target]
+        lines.append(f"| {target.what} | `{target.module}.{target.function}` | {len(own)} | {own.count(False)} |")
+    left = [mutant for mutant, survived in results if survived]
+    if left:
+        lines += ["", "Changes that no test noticed:", "", "| function | line | change |", "|---|---|---|"]
+        lines += [f"| `{m.target.function}` | {m.line} | `{m.change.replace('|', chr(92) + '|')}` |" for m in left]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the mutants of all targets, or of those whose function is named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("functions", nargs="*", help="only these functions")
+    parser.add_argument("--page", type=Path, help="write the outcome as Markdown")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds for the tests of one mutant")
+    options = parser.parse_args()
+    start, results = time.monotonic(), []
+    for target in TARGETS:
+        if options.functions and target.function not in options.functions:
+            continue
+        for mutant in mutants(target):
+            survived = survives(mutant, options.limit)
+            results.append((mutant, survived))
+            print(
+                f"{'SURVIVED' if survived else 'noticed '} {target.function}:{mutant.line} {mutant.change}", flush=True
+            )
+    if options.page:
+        options.page.write_text(page(results, (time.monotonic() - start) / 60))
+    sys.exit(int(any(survived for _, survived in results)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""The mutation checks: their targets exist, their changes are changes."""
+
+import ast
+
+import pytest
+
+from benchmarks import mutations
+
+
+@pytest.mark.parametrize("target", mutations.TARGETS, ids=lambda target: target.function)
+def test_a_target_can_be_changed_and_has_tests(target):
+    found = list(mutations.mutants(target))
+    assert found
+    plain = ast.unparse(ast.parse((mutations.ROOT / target.file).read_text()))
+    assert all(mutant.source != plain for mutant in found)
+    assert len({mutant.source for mutant in found}) == len(found)
+    assert all((mutations.ROOT / test).exists() for test in target.tests)
+
+
+def test_the_page_names_what_was_not_noticed():
+    first, second = list(mutations.mutants(mutations.TARGETS[0]))[:2]
+    text = mutations.page([(first, False), (second, True)], 1.0)
+    assert "Of 2 changes 1 made a test fail." in text
+    assert second.change in text
+    assert first.change not in text
