@@ -179,14 +179,15 @@ class Output(NamedTuple):
 def _output(link: Link, size: int, y: jax.Array, omega: jax.Array, L: jax.Array) -> Output:
     moments, T, r = posterior(link, size, order=2), link.tokens, link.rank
 
-    def one(pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        found = moments(*pair, L)
+    def one(sequence: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        output, estimate, label = sequence
+        found = moments(output, estimate, L, label)
         mean = 0.5 * (found.mean + found.mean_again)
         second = 0.5 * (found.second + found.second_again).reshape(T, r, T, r)
         blocks = jnp.einsum("tatb->ab", second) - mean.T @ mean
         return mean, T * jnp.eye(r) - blocks, found.ess
 
-    mean, gained, ess = jax.lax.map(one, (y, omega), batch_size=batch(link, size))
+    mean, gained, ess = jax.lax.map(one, (y, omega, jnp.arange(len(y))), batch_size=batch(link, size))
     inverse = jnp.linalg.inv(L)
     return Output(mean @ inverse, inverse @ gained.sum(axis=0) @ inverse, ess)
 

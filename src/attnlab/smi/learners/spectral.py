@@ -25,11 +25,12 @@ def _couplings(link: Link, size: int, y: jax.Array) -> jax.Array:
     """G (n, T r, T r) at omega = 0, V = I."""
     moments, zero, eye = posterior(link, size, order=2), jnp.zeros((link.tokens, link.rank)), jnp.eye(link.rank)
 
-    def one(output: jax.Array) -> jax.Array:
-        found = moments(output, zero, eye)
+    def one(sequence: tuple[jax.Array, jax.Array]) -> jax.Array:
+        output, label = sequence
+        found = moments(output, zero, eye, label)
         return 0.5 * (found.second + found.second_again) - jnp.eye(link.dimension)
 
-    found: jax.Array = jax.lax.map(one, y, batch_size=batch(link, size))
+    found: jax.Array = jax.lax.map(one, (y, jnp.arange(len(y))), batch_size=batch(link, size))
     return found
 
 

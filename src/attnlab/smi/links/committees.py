@@ -15,12 +15,22 @@ from attnlab.smi.link import Link
 from attnlab.smi.links.named import shipped
 from attnlab.smi.links.single import TINY, log_normal
 
-ACTIVATIONS = {"erf": jax.scipy.special.erf, "tanh": jnp.tanh, "relu": jax.nn.relu}
+
+
+def scaled_erf(x: Any) -> Any:
+    """erf(x / sqrt 2), the usual activation of soft committees."""
+    return jax.scipy.special.erf(x / np.sqrt(2))
+
+
+ACTIVATIONS = {"erf": scaled_erf, "tanh": jnp.tanh, "relu": jax.nn.relu}
 
 
 @shipped
 def committee(rank: int = 2, activation: str = "erf", noise: float = 0.1) -> Link:
-    r"""y = r^(-1/2) sum_a act(z_a) + sqrt(noise) e; ``noise`` is the variance (arXiv:1806.05451)."""
+    r"""y = r^(-1/2) sum_a act(z_a) + sqrt(noise) e; ``noise`` is the variance (arXiv:1806.05451).
+
+    ``activation`` is ``erf``, meaning erf(z / sqrt 2), ``tanh`` or ``relu``.
+    """
     integer("rank", rank, low=1)
     delta, act = positive("noise", noise), ACTIVATIONS[one_of("activation", activation, ACTIVATIONS)]
 

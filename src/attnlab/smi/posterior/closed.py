@@ -5,21 +5,19 @@ r"""The closed route: derivatives of log Z.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 
 from attnlab.smi.link import Link
-from attnlab.smi.posterior.result import Moments
+from attnlab.smi.posterior.result import Moments, Posterior
 
 
-def closed_moments(link: Link, size: int, order: int) -> Callable[[jax.Array, jax.Array, jax.Array], Moments]:
+def closed_moments(link: Link, size: int, order: int) -> Posterior:
     """By automatic differentiation of ``link.log_partition``; exact."""
     log_partition = link.log_partition
     assert log_partition is not None
 
-    def moments(y: jax.Array, omega: jax.Array, L: jax.Array) -> Moments:
+    def moments(y: jax.Array, omega: jax.Array, L: jax.Array, label: jax.Array) -> Moments:
         V = L @ L
 
         # In whitened coordinates: omega moves by t L, so that derivatives are those of s and stay of order one.

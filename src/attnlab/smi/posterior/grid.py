@@ -7,15 +7,14 @@ with the error 2 exp(-2 pi^2 (w/h)^2), whatever its place.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from attnlab.smi.link import Link
-from attnlab.smi.posterior.result import Moments, weighted
-from attnlab.smi.posterior.target import coordinates, target
+from attnlab.smi.posterior.result import Moments, Posterior, weighted
+from attnlab.smi.posterior.target import Target, coordinates, over_nodes, target
 
 REACH = 6.3  # standard deviations; nodes beyond carry less than exp(-20) of the peak of the prior
 ZOOM = 7.0  # posterior standard deviations kept by a zoom
@@ -24,50 +23,51 @@ ZOOMS = 2  # the first finds the peak, the second its width
 
 @functools.cache
 def whitened_nodes(size: int, dimension: int) -> np.ndarray:
-    """Nodes of the tensor grid within the ball of radius REACH, (nodes, dimension)."""
+    """Nodes of the tensor grid within the ball of radius REACH, (dimension, nodes)."""
     side = np.linspace(-REACH, REACH, size)
     nodes = np.stack(np.meshgrid(*[side] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
-    return np.asarray(nodes[(nodes**2).sum(axis=1) <= REACH**2 + 1e-9])
+    return np.ascontiguousarray(nodes[(nodes**2).sum(axis=1) <= REACH**2 + 1e-9].T)
 
 
 @functools.cache
 def unit_nodes(size: int, dimension: int) -> np.ndarray:
-    """Nodes of the tensor grid in [0, 1]^dimension."""
+    """Nodes of the tensor grid in [0, 1]^dimension, (dimension, nodes)."""
     side = np.linspace(0.0, 1.0, size)
-    return np.stack(np.meshgrid(*[side] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
+    return np.stack(np.meshgrid(*[side] * dimension, indexing="ij")).reshape(dimension, -1)
 
 
-def grid_moments(link: Link, size: int, order: int) -> Callable[[jax.Array, jax.Array, jax.Array], Moments]:
+def grid_moments(link: Link, size: int, order: int) -> Posterior:
     """Sums over the nodes and branches of one sequence."""
     dimension = coordinates(link)
 
-    def moments(y: jax.Array, omega: jax.Array, L: jax.Array) -> Moments:
-        at = jax.vmap(target(link, y, omega, L))
+    def moments(y: jax.Array, omega: jax.Array, L: jax.Array, label: jax.Array) -> Moments:
+        at = over_nodes(target(link, y, omega, L))
         if link.has_ranges:
             nodes, log_volume = _zoomed(link, at, size, dimension)
         else:
             nodes = jnp.asarray(whitened_nodes(size, dimension))
             log_volume = jnp.asarray(dimension * np.log(2 * REACH / (size - 1) / np.sqrt(2 * np.pi)))
         log_weight, s = at(nodes)
-        mean, second, log_z, ess = weighted(log_weight.reshape(-1), s.reshape(-1, *s.shape[2:]), order)
+        mean, second, log_z, ess = weighted(log_weight, s, order)
         return Moments(mean, second, mean, second, log_z + log_volume, ess)
 
     return moments
 
 
-def _zoomed(link: Link, at: Callable[[jax.Array], tuple[jax.Array, jax.Array]], size: int, dimension: int) -> tuple:
+def _zoomed(link: Link, at: Target, size: int, dimension: int) -> tuple[jax.Array, jax.Array]:
     """Nodes in the part of the ranges that holds the posterior."""
     low, high = (jnp.asarray(side) for side in np.array(link.free, dtype=float).T)
     unit = jnp.asarray(unit_nodes(size, dimension))
     start, width = low, high - low
     for _ in range(ZOOMS):
-        nodes = start + unit * width
+        nodes = start[:, None] + unit * width[:, None]
         log_weight, _ = at(nodes)
         # Branches of one node share its coordinates.
-        mean, second, _, _ = weighted(jax.scipy.special.logsumexp(log_weight, axis=1), nodes[:, None, :], 2)
+        pooled = jax.scipy.special.logsumexp(log_weight, axis=0)[None]
+        mean, second, _, _ = weighted(pooled, nodes[None, None], 2)
         spread = jnp.sqrt(jnp.maximum(jnp.diagonal(second) - mean[0] ** 2, 0.0))
         # A peak between two nodes has no spread: one spacing is kept on each side.
         half = ZOOM * jnp.maximum(spread, width / (size - 1))
         start = jnp.maximum(mean[0] - half, low)
         width = jnp.minimum(mean[0] + half, high) - start
-    return start + unit * width, jnp.log(jnp.prod(width / (size - 1)))
+    return start[:, None] + unit * width[:, None], jnp.log(jnp.prod(width / (size - 1)))

@@ -12,20 +12,18 @@ M       (T r, T r)      E[s s^T | y, omega]
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from attnlab.common.validation import integer
 from attnlab.smi.link import Link
 from attnlab.smi.posterior.closed import closed_moments
 from attnlab.smi.posterior.grid import grid_moments
 from attnlab.smi.posterior.points import points_moments
-from attnlab.smi.posterior.result import Moments
+from attnlab.smi.posterior.result import Posterior
 from attnlab.smi.posterior.target import coordinates
-
-Posterior = Callable[[jax.Array, jax.Array, jax.Array], Moments]
 
 # First and last number of nodes a side of the grid, by dimension. A level set is narrower than its free coordinates
 # show, so that it starts finer.
@@ -61,19 +59,24 @@ class Rule(NamedTuple):
         return bool(jnp.quantile(ess, 0.01) ** self.power >= self.least)
 
 
-def first_rule(link: Link) -> Rule:
-    """The coarsest rule of the link's route."""
+def first_rule(link: Link, nodes: int | None = None) -> Rule:
+    """The coarsest rule of the link's route; with ``nodes`` that size and no other."""
     if link.route == "closed":
         return Rule(1, 1, 0.0, 1.0)
     if link.route == "points":
-        return Rule(*POINTS, 20.0, 1.0)
-    dimension = coordinates(link)
-    sides = DENSITY_SIDES if link.solve is None else LEVEL_SIDES
-    # On a line nodes cost little and each new size is compiled: large steps.
-    return Rule(*sides[dimension], 2.2, 1.0 / dimension, 8 if dimension == 1 else 2)
+        rule = Rule(*POINTS, 20.0, 1.0)
+    else:
+        dimension = coordinates(link)
+        sides = DENSITY_SIDES if link.solve is None else LEVEL_SIDES
+        # On a line nodes cost little and each new size is compiled: large steps.
+        rule = Rule(*sides[dimension], 2.2, 1.0 / dimension, 8 if dimension == 1 else 2)
+    return rule if nodes is None else rule._replace(size=integer("nodes", nodes, low=3), last=nodes)
 
 
 def posterior(link: Link, size: int, order: int) -> Posterior:
-    """``(y, omega, L) -> Moments`` of one sequence; second moments are computed for order 2 only."""
+    """``(y, omega, L, label) -> Moments`` of one sequence; second moments are computed for order 2 only.
+
+    The label is the number of the sequence; random points of different sequences are independent.
+    """
     route = {"closed": closed_moments, "grid": grid_moments, "points": points_moments}[link.route]
     return route(link, size, order)

@@ -13,11 +13,13 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import ndtri
+from scipy.special import ndtr
 
 from attnlab.smi.draws import sobol_normals
 from attnlab.smi.link import Link
-from attnlab.smi.posterior.result import Moments, weighted
-from attnlab.smi.posterior.target import coordinates, target
+from attnlab.smi.posterior.result import Moments, Posterior, weighted
+from attnlab.smi.posterior.target import Target, coordinates, over_nodes, target
 from attnlab.smi.symmetry import group
 
 STARTS = 7
@@ -28,31 +30,35 @@ STEPS = (1.0, 0.3, 0.05, 0.0)
 MAX_IMAGES = 8
 
 
-def points_moments(link: Link, size: int, order: int) -> Callable[[jax.Array, jax.Array, jax.Array], Moments]:
+def points_moments(link: Link, size: int, order: int) -> Posterior:
     """Weighted sums over two independent sets of points of one sequence."""
     dimension = coordinates(link)
-    sets = [jnp.asarray(antithetic(size, dimension, which)) for which in (0, 1)]
-    starts = jnp.asarray(np.vstack([np.zeros(dimension), 1.5 * antithetic(8, dimension, 2)[:STARTS]]))
+    sets = [jnp.asarray(ndtr(sobol_normals(dimension, size // 2, ("points", which)))) for which in (0, 1)]
+    starts = jnp.asarray(np.vstack([np.zeros(dimension), 1.5 * sobol_normals(dimension, 8, ("starts",))[:STARTS]]))
 
-    def moments(y: jax.Array, omega: jax.Array, L: jax.Array) -> Moments:
+    def moments(y: jax.Array, omega: jax.Array, L: jax.Array, label: jax.Array) -> Moments:
         at = target(link, y, omega, L)
+        shifts = jax.random.uniform(jax.random.fold_in(jax.random.key(0), label), (2, dimension))
 
         def log_target(c: jax.Array) -> jax.Array:
             return jnp.asarray(jax.scipy.special.logsumexp(at(c)[0]))
 
         components = _components(link, log_target, _with_images(link, starts, omega, L))
-        found = [_sums(at, components, points, order) for points in sets]
+        found = [_sums(at, components, shifted(u, by), order) for u, by in zip(sets, shifts, strict=True)]
         (mean, second, log_z, ess), (again, second_again, _, ess_again) = found
         return Moments(mean, second, again, second_again, log_z, jnp.minimum(ess, ess_again))
 
     return moments
 
 
-@functools.cache
-def antithetic(size: int, dimension: int, which: int) -> np.ndarray:
-    """Scrambled Sobol normal numbers with their negatives, so that odd functions sum to zero."""
-    half = sobol_normals(dimension, size // 2, ("points", which))
-    return np.vstack([half, -half])
+def shifted(uniforms: jax.Array, by: jax.Array) -> jax.Array:
+    """Normal numbers with their negatives, so that odd functions sum to zero.
+
+    Each sequence shifts the points by its own amount. Otherwise sequences with equal outputs would have equal errors,
+    which no average over sequences removes and no error bar shows.
+    """
+    half = ndtri(jnp.clip((uniforms + by) % 1.0, 1e-15, 1 - 1e-15))
+    return jnp.concatenate([half, -half])
 
 
 def _with_images(link: Link, starts: jax.Array, omega: jax.Array, L: jax.Array) -> jax.Array:
@@ -99,7 +105,7 @@ def _mode(log_target: Callable[[jax.Array], jax.Array], start: jax.Array) -> tup
     return mode, log_target(mode), jnp.nan_to_num(-curve(mode))
 
 
-def _sums(at: Callable[[jax.Array], tuple[jax.Array, jax.Array]], components: tuple, points: jax.Array, order: int):  # type: ignore[no-untyped-def]
+def _sums(at: Target, components: tuple, points: jax.Array, order: int) -> tuple[jax.Array, ...]:
     """Moments from K points of each component, with deterministic-mixture weights."""
     centres, roots, shares = components
     k = centres.shape[1]
@@ -107,10 +113,8 @@ def _sums(at: Callable[[jax.Array], tuple[jax.Array, jax.Array]], components: tu
     log_root = jnp.linalg.slogdet(roots)[1]
     inner = jnp.einsum("mij,pmj->pmi", jnp.linalg.inv(roots), c[:, None] - centres)
     log_proposal = jax.scipy.special.logsumexp(shares - log_root - 0.5 * (inner**2).sum(axis=2), axis=1)
-    log_weight, s = jax.vmap(at)(c)
+    log_weight, s = over_nodes(at)(c.T)
     # A stratum of share pi_m has K points, so each of them counts pi_m / K.
     log_stratum = jnp.repeat(shares, len(points)) - np.log(len(points))
-    total = log_weight + (log_stratum - log_proposal)[:, None]
-    mean, second, log_z, _ = weighted(total.reshape(-1), s.reshape(-1, *s.shape[2:]), order)
-    pooled = jax.nn.softmax(jax.scipy.special.logsumexp(total, axis=1))
-    return mean, second, log_z, 1 / (pooled @ pooled)
+    total = log_weight + log_stratum - log_proposal
+    return weighted(total, s, order)

@@ -17,13 +17,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnlab.common.precision import float64
-from attnlab.smi.draws import replicate_normals
+from attnlab.smi.draws import matched_weights, replicate_normals
 from attnlab.smi.link import Link
 from attnlab.smi.posterior.moments import Rule, first_rule, posterior
 from attnlab.smi.posterior.target import coordinates
 
 # Nodes held in memory at once; larger batches leave the processor's cache.
 BATCH_NODES = 2**16
+FLOOR = 3.0  # standard errors below which a noisy S is zero
+
+
+class Roots(NamedTuple):
+    """Functions of V = I - Q that a draw uses: Q, V^(1/2), (Q V)^(1/2), Q^(1/2); all commute."""
+
+    Q: jax.Array
+    L: jax.Array
+    mixed: jax.Array
+    signal: jax.Array
 
 
 class Draw(NamedTuple):
@@ -35,14 +45,25 @@ class Draw(NamedTuple):
     s: jax.Array
 
 
+class Points(NamedTuple):
+    """The numbers of all sequences, (R, n, 2 T r + noise), and their weights (R, n)."""
+
+    normals: np.ndarray
+    weights: np.ndarray
+
+
 class Gain(NamedTuple):
-    """S by the product of two posterior means and by the Nishimori identity, for each replicate, (R, r, r)."""
+    """S by the product of two posterior means and by the Nishimori identity, for each replicate, (R, r, r).
+
+    ``floor`` bounds the eigenvalues of S that are below the noise of the inner points and were set to zero.
+    """
 
     product: np.ndarray
     cross: np.ndarray
     resolved: bool
     ess: float
     rule: Rule
+    floor: float = 0.0
 
     @property
     def gap(self) -> tuple[float, float]:
@@ -50,32 +71,47 @@ class Gain(NamedTuple):
         difference = np.trace(self.product - self.cross, axis1=1, axis2=2)
         return float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
 
+    @property
+    def size(self) -> float:
+        """tr S."""
+        return float(np.trace(self.product.mean(axis=0)))
 
-def roots(V: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Q, the symmetric root L of V, and (Q V)^(1/2); all three commute."""
-    v, basis = jnp.linalg.eigh(V)
-    v = jnp.clip(v, 1e-300, 1.0)
-    turned = [(basis * scale) @ basis.T for scale in (1 - v, jnp.sqrt(v), jnp.sqrt((1 - v) * v))]
-    return turned[0], turned[1], turned[2]
+    @property
+    def alarm(self) -> str:
+        """Why the numbers cannot be trusted; empty if they can."""
+        if not (np.isfinite(self.product).all() and np.isfinite(self.cross).all()):
+            return "log_density, log_partition or solve is not finite"
+        if not self.resolved:
+            return f"the posterior is too narrow for the integration rule (effective sample size {self.ess:.3g})"
+        gap, error = self.gap
+        if abs(gap) > max(0.02 * self.size, 4 * error, 1e-12):
+            return f"the Nishimori identity fails: E m m^T and E m s^T differ by {gap:.3g} of {self.size:.3g}"
+        return ""
 
 
-def normals_of(link: Link, draws: int, replicates: int, *tags: str | int) -> np.ndarray:
-    """The numbers of all sequences: indices, estimate, noise, (R, draws, 2 T r + noise)."""
-    return replicate_normals(2 * link.dimension + link.noise, draws, replicates, *tags)
+def roots(V: np.ndarray) -> Roots:
+    """Of one V (r, r) or of a stack of them."""
+    v, basis = np.linalg.eigh(V)
+    v = np.clip(v, 1e-300, 1.0)
+    scales = (1 - v, np.sqrt(v), np.sqrt((1 - v) * v), np.sqrt(1 - v))
+    return Roots(*(jnp.asarray((basis * scale[..., None, :]) @ basis.swapaxes(-1, -2)) for scale in scales))
 
 
-def draw(link: Link, x: jax.Array, V: jax.Array, stretch: float = 1.0) -> Draw:
+def points_of(link: Link, draws: int, replicates: int, *tags: str | int) -> Points:
+    """Scrambles of the numbers of all sequences: indices, estimate, noise."""
+    normals = replicate_normals(2 * link.dimension + link.noise, draws, replicates, *tags)
+    return Points(normals, matched_weights(normals))
+
+
+def draw(link: Link, x: jax.Array, root: Roots, stretch: float = 1.0) -> Draw:
     """A sequence from its normal numbers; ``stretch`` inflates the Gaussian indices."""
     shape, D = (link.tokens, link.rank), link.dimension
     z, zeta, e = stretch * x[:D].reshape(shape), x[D : 2 * D].reshape(shape), x[2 * D :]
     if link.indices is not None:
         z = link.indices(z, e)
-    Q, L, mixed = roots(V)
-    omega = z @ Q + zeta @ mixed
+    omega = z @ root.Q + zeta @ root.mixed
     # z - omega = z V - zeta (Q V)^(1/2), divided by L without a subtraction of nearly equal numbers.
-    v, basis = jnp.linalg.eigh(V)
-    noise_root = (basis * jnp.sqrt(jnp.clip(1 - v, 0.0, 1.0))) @ basis.T
-    return Draw(jnp.asarray(link.sample(z, e)), omega, z, z @ L - zeta @ noise_root)
+    return Draw(jnp.asarray(link.sample(z, e)), omega, z, z @ root.L - zeta @ root.signal)
 
 
 def batch(link: Link, size: int) -> int:
@@ -85,33 +121,52 @@ def batch(link: Link, size: int) -> int:
 
 
 @functools.partial(jax.jit, static_argnames=("link", "size"))
-def _sums(link: Link, size: int, normals: jax.Array, V: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _sums(
+    link: Link, size: int, normals: jax.Array, weights: jax.Array, root: Roots
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     moments = posterior(link, size, order=1)
 
-    def one(pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        x, covariance = pair
-        drawn = draw(link, x, covariance)
-        found = moments(drawn.y, drawn.omega, roots(covariance)[1])
+    def one(sequence: tuple[jax.Array, Roots, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        x, at, label = sequence
+        drawn = draw(link, x, at)
+        found = moments(drawn.y, drawn.omega, at.L, label)
         product = found.mean.T @ found.mean_again
         return 0.5 * (product + product.T), found.mean.T @ drawn.s, found.ess
 
     R, n, width = normals.shape
-    covariances = jnp.repeat(V, n, axis=0)
-    product, cross, ess = jax.lax.map(one, (normals.reshape(-1, width), covariances), batch_size=batch(link, size))
+    each = Roots(*(jnp.repeat(matrix, n, axis=0) for matrix in root))
+    sequences = normals.reshape(-1, width), each, jnp.arange(R * n)
+    product, cross, ess = jax.lax.map(one, sequences, batch_size=batch(link, size))
     r = link.rank
-    return product.reshape(R, n, r, r).mean(1), cross.reshape(R, n, r, r).mean(1), ess
+    return (*(jnp.einsum("kn,knab->kab", weights, x.reshape(R, n, r, r)) for x in (product, cross)), ess)
 
 
 @float64
-def gain(link: Link, V: np.ndarray, normals: np.ndarray, rule: Rule | None = None) -> Gain:
+def gain(link: Link, V: np.ndarray, points: Points, rule: Rule | None = None) -> Gain:
     """S at V (R, r, r), with a rule that is refined until it resolves the posterior."""
     rule = rule or first_rule(link)
     while True:
-        product, cross, ess = _sums(link, rule.size, jnp.asarray(normals), jnp.asarray(V))
+        product, cross, ess = _sums(link, rule.size, *map(jnp.asarray, points), roots(V))
         resolved = rule.resolves(ess)
         if resolved or rule.at_end:
             break
         rule = rule.finer()
-    cross = np.asarray(cross)
-    symmetric = 0.5 * (cross + cross.swapaxes(1, 2))
-    return Gain(np.asarray(product), symmetric, resolved, float(jnp.quantile(ess, 0.01)), rule)
+    crossed = np.asarray(cross)
+    symmetric = 0.5 * (crossed + crossed.swapaxes(1, 2))
+    product, floor = np.asarray(product), 0.0
+    if link.route == "points" and np.isfinite(product).all():
+        product, floor = above_noise(product)
+    return Gain(product, symmetric, resolved, float(jnp.quantile(ess, 0.01)), rule, floor)
+
+
+def above_noise(S: np.ndarray) -> tuple[np.ndarray, float]:
+    """S (R, r, r) without the directions below FLOOR standard errors, and the bound on what was left out.
+
+    The product of two noisy means has the right average but not the right sign in every replicate.
+    """
+    _, basis = np.linalg.eigh(S.mean(axis=0))
+    along = np.einsum("ia,kij,ja->ka", basis, S, basis)
+    error = along.std(axis=0, ddof=1) / np.sqrt(len(S))
+    kept = along.mean(axis=0) > FLOOR * error
+    projector = (basis * kept) @ basis.T
+    return projector @ S @ projector, float((FLOOR * error * ~kept).max())
