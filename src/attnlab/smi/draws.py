@@ -38,7 +38,7 @@ def matched_weights(normals: np.ndarray) -> np.ndarray:
     quadratic f, and the noise of any other f is that of its residual. Without enough points the weights are 1/n.
     """
     R, n, D = normals.shape
-    if 4 * (D + 1) * (D + 2) // 2 > n:
+    if n < 4 * (D + 1) * (D + 2) // 2:
         return np.full((R, n), 1 / n)
     a, b = np.triu_indices(D)
     found = []

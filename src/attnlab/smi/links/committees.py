@@ -16,7 +16,6 @@ from attnlab.smi.links.named import shipped
 from attnlab.smi.links.single import TINY, log_normal
 
 
-
 def scaled_erf(x: Any) -> Any:
     """erf(x / sqrt 2), the usual activation of soft committees."""
     return jax.scipy.special.erf(x / np.sqrt(2))

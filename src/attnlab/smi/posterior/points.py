@@ -76,7 +76,7 @@ def _components(link: Link, log_target: Callable[[jax.Array], jax.Array], starts
     prior = jnp.zeros((1, k)), jnp.eye(k)[None], jnp.zeros(1)
     if not link.smooth:
         return prior
-    centres, values, curvatures = jax.vmap(functools.partial(_mode, log_target))(starts)
+    centres, values, curvatures = jax.vmap(functools.partial(mode_of, log_target))(starts)
     eigenvalues, vectors = jnp.linalg.eigh(curvatures)
     eigenvalues = jnp.clip(jnp.abs(eigenvalues), 0.5, 1e8)
     roots = WIDER * vectors / jnp.sqrt(eigenvalues)[:, None, :]
@@ -89,7 +89,9 @@ def _components(link: Link, log_target: Callable[[jax.Array], jax.Array], starts
     )
 
 
-def _mode(log_target: Callable[[jax.Array], jax.Array], start: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def mode_of(
+    log_target: Callable[[jax.Array], jax.Array], start: jax.Array, steps: int = NEWTON_STEPS
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Newton's method with clipped curvature and a short line search; returns also the value and the curvature."""
     slope, curve = jax.grad(log_target), jax.hessian(log_target)
 
@@ -101,7 +103,7 @@ def _mode(log_target: Callable[[jax.Array], jax.Array], start: jax.Array) -> tup
         values = jnp.nan_to_num(jax.vmap(log_target)(tried), nan=-jnp.inf)
         return tried[jnp.argmax(values)]
 
-    mode = jax.lax.fori_loop(0, NEWTON_STEPS, step, start)
+    mode = jax.lax.fori_loop(0, steps, step, start)
     return mode, log_target(mode), jnp.nan_to_num(-curve(mode))
 
 

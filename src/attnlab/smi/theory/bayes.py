@@ -161,7 +161,9 @@ def _result(moves: Map, run: Run) -> StateEvolution:
     Q = np.where(np.abs(Q) < ZERO, 0.0, Q)
     blank = np.nan if run.reason else 1.0
     # Spread over scrambles, the part of the way to the fixed point that is left, and what the noise of points hides.
-    error = np.hypot(Q.std(axis=0, ddof=1) / np.sqrt(R), run.distance * (Q.mean(axis=0) != 0)) + moves.alpha * found.floor
+    error = (
+        np.hypot(Q.std(axis=0, ddof=1) / np.sqrt(R), run.distance * (Q.mean(axis=0) != 0)) + moves.alpha * found.floor
+    )
     S = found.product.mean(axis=0)
     gained = moves.alpha * np.linalg.eigvalsh(0.5 * (S + S.T))[0] if np.isfinite(S).all() else np.nan
     return StateEvolution(

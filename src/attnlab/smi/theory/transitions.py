@@ -30,6 +30,7 @@ from attnlab.smi.theory.curve import Curve, curve
 BOUNDS = (0.05, 1 - 1e-6)
 DEPTH = 4.0  # standard errors by which alpha(q) must fall after a maximum
 SHALLOW = 2e-4  # and the share of alpha: below it the rounding of the integration could be the reason
+EXACT = 5e-3  # relative distance from the minimum at which the end of a branch is exact recovery
 FINE = 400  # nodes on which a spline is searched and integrated
 
 
@@ -140,7 +141,8 @@ def _of_one(v: np.ndarray, S: np.ndarray) -> _One:
 
     top, bottom = refined(high, -1), refined(low, 1)
     alg, spinodal = at(top), at(bottom)
-    if low == FINE - 1:
+    # Exact recovery: alpha stays finite as q -> 1, and for alpha above it the free entropy grows without bound there.
+    if at(v[-1]) <= (1 + EXACT) * spinodal:
         return _One(spinodal, spinodal, alg)
 
     def advantage(a: float) -> float:
