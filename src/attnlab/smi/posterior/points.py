@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -95,7 +96,7 @@ def mode_of(
     """Newton's method with clipped curvature and a short line search; returns also the value and the curvature."""
     slope, curve = jax.grad(log_target), jax.hessian(log_target)
 
-    def step(_: int, c: jax.Array) -> jax.Array:
+    def step(_: Any, c: jax.Array) -> jax.Array:
         eigenvalues, vectors = jnp.linalg.eigh(-curve(c))
         move = vectors @ ((vectors.T @ slope(c)) / jnp.clip(jnp.abs(eigenvalues), 0.5, 1e8))
         move = move * jnp.minimum(1.0, 2.0 / jnp.maximum(jnp.linalg.norm(move), 1e-30))

@@ -79,9 +79,9 @@ class _Sums(NamedTuple):
     loss: jax.Array
 
 
-def _root(M: jax.Array) -> jax.Array:
+def _root(M: Any) -> jax.Array:
     values, basis = jnp.linalg.eigh(M)
-    return (basis * jnp.sqrt(jnp.clip(values, 1e-14, None))) @ basis.T
+    return jnp.asarray((basis * jnp.sqrt(jnp.clip(values, 1e-14, None))) @ basis.T)
 
 
 @functools.partial(jax.jit, static_argnames=("link", "loss"))
@@ -98,7 +98,7 @@ def _sums(link: Link, loss: Loss, x: jax.Array, weights: jax.Array, starts: jax.
         y, o = link.sample(z, e), z @ state.m.T + xi @ rest
 
         def objective(c: jax.Array) -> jax.Array:
-            return -0.5 * (c @ c) - loss(y, o + c.reshape(T, p) @ L)
+            return jnp.asarray(-0.5 * (c @ c) - loss(y, o + c.reshape(T, p) @ L))
 
         # The lowest of the minima that are reached from x = o and from fixed points around it.
         modes, values, curvatures = jax.vmap(lambda c: mode_of(objective, c, NEWTON_STEPS))(starts)
@@ -191,7 +191,9 @@ class _Rule:
     def run(self, x: np.ndarray, weights: np.ndarray, state: _State) -> _Run:
         """The fixed point of one scramble."""
         numbers, shares = jnp.asarray(x), jnp.asarray(weights)
-        for n_iter in range(1, self.max_iter + 1):
+        n_iter = 0
+        for _ in range(self.max_iter):
+            n_iter += 1
             sums = _sums(self.link, self.loss, numbers, shares, self.starts, state)
             new = _step(state, sums, self.alpha, self.ridge)
             residual = max(

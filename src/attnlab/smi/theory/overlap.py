@@ -19,4 +19,4 @@ def overlap_matrix(name: str, value: Any, rank: int, *, closed: bool = False) ->
     if not np.allclose(Q, Q.T) or q[0] < -1e-9 or beyond:
         end = "]" if closed else ")"
         raise ValueError(f"{name} must be a symmetric matrix with eigenvalues in [0, 1{end}, got eigenvalues {q}")
-    return 0.5 * (Q + Q.T)
+    return np.asarray(0.5 * (Q + Q.T))

@@ -75,11 +75,12 @@ def _proximal(o: jax.Array, target: jax.Array, V: Any, sigma: Any, starts: list[
 
     def cost(x: jax.Array) -> jax.Array:
         # Both entries of a row miss the target by the same amount.
-        return jnp.sum((x - o) ** 2) / V + 2 * sigma**2 * jnp.sum((_rows(x) - target) ** 2)
+        found: jax.Array = jnp.sum((x - o) ** 2) / V + 2 * sigma**2 * jnp.sum((_rows(x) - target) ** 2)
+        return found
 
     slope, curve = jax.grad(cost), jax.hessian(cost)
 
-    def step(_: int, x: jax.Array) -> jax.Array:
+    def step(_: Any, x: jax.Array) -> jax.Array:
         (a, b), (_, c) = curve(x)
         g = slope(x)
         # A shift makes the 2 x 2 matrix positive: the smallest eigenvalue stays above that of the ridge term.
@@ -88,10 +89,10 @@ def _proximal(o: jax.Array, target: jax.Array, V: Any, sigma: Any, starts: list[
         a, c = a + shift, c + shift
         move = -jnp.stack([c * g[0] - b * g[1], a * g[1] - b * g[0]]) / (a * c - b * b)
         tried = x + jnp.array([1.0, 0.3, 0.05, 0.0])[:, None] * move
-        return tried[jnp.argmin(jax.vmap(cost)(tried))]
+        return jnp.asarray(tried[jnp.argmin(jax.vmap(cost)(tried))])
 
     ends = jax.vmap(lambda x: jax.lax.fori_loop(0, NEWTON_STEPS, step, x))(jnp.stack(starts))
-    return ends[jnp.argmin(jax.vmap(cost)(ends))]
+    return jnp.asarray(ends[jnp.argmin(jax.vmap(cost)(ends))])
 
 
 @functools.partial(jax.jit, static_argnames="nodes")
@@ -147,7 +148,7 @@ def positional_semantic(
     sigma, ridge, mix, positions : noise of the tokens, lambda, w and A_0.
     nodes : Gauss-Hermite nodes for each of four Gaussian variables.
 
-    Source: arXiv:2402.03902.  Status: heuristic: the loss is not convex and the replica-symmetric equations are assumed.
+    Source: arXiv:2402.03902.  Status: heuristic: the loss is not convex; replica symmetry is assumed.
 
     >>> found = positional_semantic(2.0, nodes=6)
     >>> bool(found.theta > found.m)
@@ -160,13 +161,16 @@ def positional_semantic(
     law = _Law(positive("alpha", alpha), positive("sigma", sigma), positive("ridge", ridge), mix, jnp.asarray(A))
     nodes, tol = integer("nodes", nodes, low=4), positive("tol", tol)
     at = _Overlaps(*STARTS[one_of("start", start, STARTS)])
-    for n_iter in range(1, integer("max_iter", max_iter, low=1) + 1):
+    n_iter, residual = 0, np.inf
+    for _ in range(integer("max_iter", max_iter, low=1)):
+        n_iter += 1
         new, error = _step(law, at, nodes)
         # V is of order ten; all overlaps are compared with the size of their own.
         residual = max(abs(float(a) - float(b)) / max(abs(float(b)), 0.01) for a, b in zip(new, at, strict=True))
         at = _Overlaps(*(KEEP * float(b) + (1 - KEEP) * float(a) for a, b in zip(new, at, strict=True)))
         if not residual > tol:
             break
-    found = {name: float(value) for name, value in at._asdict().items()}
-    settled = residual <= tol
-    return PositionalSemantic(float(error), 0.0, "heuristic", settled, **found, n_iter=n_iter, residual=residual)
+    q, m, theta, V = map(float, at)
+    return PositionalSemantic(
+        float(error), 0.0, "heuristic", residual <= tol, q=q, m=m, theta=theta, V=V, n_iter=n_iter, residual=residual
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from attnlab.smi.theory.curve import branch
 from attnlab.smi.theory.stability import Stability, stability
 
 HALF = 0.5  # overlap of the learned part at which coupled directions are looked for
-# Overlaps of a scalar branch between which a threshold is sought; beyond the last the branch has ended in exact recovery.
+# Overlaps of a scalar branch between which a threshold is sought; beyond the last it has ended in exact recovery.
 LADDER = (0.02, 0.1, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995, 0.999)
 STEPS = 12  # of a search in alpha where the learned part has several directions
 
@@ -89,9 +90,9 @@ def thresholds(
     r"""All weak-recovery thresholds in order: the staircase of a link.
 
     Directions with E[z_t | y, omega] != 0 are learned at once. Another direction is learned where
-    :math:`\alpha\,\lambda(\alpha) = 1`, with :math:`\lambda` the largest eigenvalue of the operator F at the fixed point
-    of the directions before it (:mod:`attnlab.smi.theory.stability`). The uninformed branch is followed; a step at
-    which the learned part has several branches is not handled.
+    :math:`\alpha\,\lambda(\alpha) = 1`, with :math:`\lambda` the largest eigenvalue of the operator F at the fixed
+    point of the directions before it (:mod:`attnlab.smi.theory.stability`). The uninformed branch is followed; a step
+    at which the learned part has several branches is not handled.
 
     Parameters
     ----------
@@ -186,6 +187,7 @@ def _on_branch(walk: _Walk) -> tuple[float, float, Stability]:
     """alpha(q) lambda(q) = 1 along the scalar branch of one learned direction."""
     along = branch(walk.link, walk.learned[:, 0], walk.draws, walk.replicates)
 
+    @functools.cache
     def measure(q: float) -> tuple[float, float, Stability]:
         S = along.along(along.gain(q))
         return q / S.mean(), q / S.mean() ** 2 * S.std(ddof=1) / np.sqrt(len(S)), walk.stability(q * along.P)
@@ -195,15 +197,16 @@ def _on_branch(walk: _Walk) -> tuple[float, float, Stability]:
         # Where alpha(q) falls the branch is unstable; the uninformed one jumps to the next overlap with a larger alpha.
         return float(np.log(max(alpha, walk.alpha, 1e-300) * max(found.eigenvalue, 1e-12)))
 
-    low = None
+    low = 0.0
     for q in LADDER:
         if excess(q) > 0:
             break
         low = q
     else:
-        alpha, error, found = measure(LADDER[-1])
+        _, error, found = measure(LADDER[-1])
         return (np.inf if found.resolved else np.nan), error, found
-    at = brentq(excess, low, q, xtol=1e-4) if low is not None else q
+    # alpha depends on q through 1 - q near the end of the branch; its error there is some 1e-3.
+    at = brentq(excess, low, q, xtol=1e-3 * (1 - q)) if low else q
     alpha, error, found = measure(at)
     return max(alpha, walk.alpha), _crossing_error(excess, measure, at, error, found), found
 
