@@ -19,7 +19,7 @@ from attnlab.smi.outputs import mean_function
 
 
 class GradientDescent(DirectionsPredictor):
-    r"""Minimises (1/n) sum |y - mean(X W^T / sqrt d)\|^2 + (ridge / 2) \|W\|^2 / d by Adam with a cosine schedule.
+    r"""Minimises (1/n) sum |y - mean(X W^T / sqrt d)|^2 + (ridge / 2) |W|^2 / d by Adam with a cosine schedule.
 
     A baseline with one setting, not the best that descent can do.
 
