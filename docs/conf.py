@@ -1,8 +1,13 @@
 """Sphinx configuration; warnings are errors (see the Makefile)."""
 
 import re
+from importlib import resources
+from pathlib import Path
 
 import attnlab
+from attnlab.common.systems import systems
+
+HERE = Path(__file__).parent
 
 project = "attnlab"
 author = "The attnlab developers"
@@ -79,9 +84,31 @@ def escape(app, what, name, obj, options, lines):
             lines[i] = "".join(spans)
 
 
+def plugin_pages():
+    """Pages of installed systems that have none here: ``page.md`` of their packages, copied for this build."""
+    folder = HERE / "plugins"
+    folder.mkdir(exist_ok=True)
+    found = {}
+    for name, package in systems().items():
+        page = resources.files(package) / "page.md"
+        if not (HERE / f"{name}.md").exists() and page.is_file():
+            found[name] = page.read_text(encoding="utf-8")
+    for old in folder.glob("*.md"):
+        if old.stem not in found:
+            old.unlink()
+    for name, text in found.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    return sorted(found)
+
+
+PLUGINS = plugin_pages()
+
+
 def fill(app, docname, source):
-    """Two pages hold a table made from the code: the claims ledger, and the status of every theory function."""
-    if docname == "claims":
+    """Pages with parts made from the code: systems, the claims ledger, the status of every theory function."""
+    if docname == "index":
+        source[0] = source[0].replace("<plugins>", "\n".join(f"plugins/{name}" for name in PLUGINS))
+    elif docname == "claims":
         from attnlab.lab import ledger, registry
         from attnlab.lab.claims import ledger_page
 

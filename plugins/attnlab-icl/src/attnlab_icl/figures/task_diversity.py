@@ -13,7 +13,7 @@ from attnlab.common.drawing import COLORS, MARKERS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.seeds import branch
-from attnlab.common.statistics import Statistic, largest, mean, of, smallest
+from attnlab.common.statistics import Statistic, mean, of, proportion_of, smallest
 from attnlab_icl.figures import simulate
 from attnlab_icl.figures.simulate import PAPER, law, limit
 from attnlab_icl.learners.in_context import DiscreteMMSE, InContext, RidgeInContext
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 KAPPA = np.geomspace(0.1, 60, 300)
 # Contexts on which the baselines are tested; query and noise are averaged exactly.
 TEST = 256
+# Test error above the noise variance that counts as none.
+NOISE_REACHED = 1e-6
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
@@ -42,7 +44,7 @@ def _memorisation(name: str, learner: InContext, task: Task, seed: np.random.See
     """Errors on new and on pretraining tasks, from fresh contexts."""
     new = learner.excess(task, TEST, branch(seed, "test"), "new")
     old = learner.excess(task, TEST, branch(seed, "test"), "pretraining")
-    return {f"{name}_g": new - old, f"{name}_excess": old}
+    return {f"{name}_g": new - old, f"{name}_excess": old, f"{name}_reaches_noise": old <= NOISE_REACHED}
 
 
 def published() -> list[dict[str, float]]:
@@ -126,12 +128,6 @@ def dmmse_memorisation(records: Records) -> list[Statistic]:
     return [mean(of("dmmse_g", baselines=True, kappa=kappa)) for kappa in kappas]
 
 
-def dmmse_excess(records: Records) -> list[Statistic]:
-    """IDG error of dMMSE above the noise variance at every number of tasks."""
-    kappas = records.where(baselines=True).values("kappa")
-    return [mean(of("dmmse_excess", baselines=True, kappa=kappa)) for kappa in kappas]
-
-
 FIRST = {"baselines": True, "alpha": 10.0, "tau": 10.0}
 CLAIMS = (
     Claim(
@@ -165,10 +161,13 @@ CLAIMS = (
         id="icl.dmmse-in-distribution",
         says="On the pretraining tasks the posterior mean reaches the noise",
         source="arXiv:2306.15063",
-        statistic=largest(dmmse_excess),
-        holds=at_most(1e-6),
-        because="the posterior weight of a wrong task falls exponentially with d",
+        statistic=proportion_of(of("dmmse_reaches_noise", baselines=True)),
+        holds=at_least(0.9),
+        because="the posterior weight of a wrong task falls exponentially with d, so every planted instance should lie "
+        "within 1e-6 of the noise variance; nine of ten is what 96 instances can tell from all. The excess was seen to "
+        "be exactly 0 before the share was chosen as the statistic",
         replicates=8,
+        kind="exploratory",
     ),
 )
 
