@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from attnlab.lab.runner import Result
 
 claims_app = typer.Typer(no_args_is_help=True, help="Claims before they are measured. Example: `attnlab claims check`.")
-RegisteredFile = Annotated[Path | None, typer.Option("--file", help="Registered claims; attnlab's own by default.")]
+RegisteredFile = Annotated[
+    Path | None, typer.Option("--file", help="Registered claims; by default those of every system.")
+]
 
 
 @claims_app.command()
@@ -35,7 +37,7 @@ def register(file: RegisteredFile = None) -> None:
     for id, what in changed.items():
         if id not in new:
             console.print(f"{id} {what}", highlight=False)
-    console.print(f"{file or registration.own_file()}: {len(changed) or 'no'} entries changed", highlight=False)
+    console.print(f"{file or 'registered claims'}: {len(changed) or 'no'} entries changed", highlight=False)
 
 
 @claims_app.command()

@@ -24,17 +24,19 @@ from typing import Any
 
 from attnlab.common.claim import Claim
 from attnlab.common.figure import Figure
+from attnlab.common.systems import systems
 from attnlab.lab.errors import StoreUnwritable
 
+FILE = "registered_claims.toml"
 HEAD = """\
 # Registered claims: what each says, how it is decided, and since when. Made by `attnlab claims register`, not by hand.
 # A claim that differs from its entry here cannot be confirmed; `attnlab claims check` says which do.
 """
 
 
-def own_file() -> Path:
-    """The file that comes with attnlab."""
-    return Path(str(resources.files("attnlab.lab") / "registered_claims.toml"))
+def own_files() -> dict[str, Path]:
+    """The file of each installed system, in its package."""
+    return {name: Path(str(resources.files(package) / FILE)) for name, package in systems().items()}
 
 
 def today() -> datetime.date:
@@ -65,9 +67,11 @@ def digest(claim: Claim, figure: Figure) -> str:
 
 
 def read(file: str | os.PathLike[str] | None = None) -> dict[str, dict[str, Any]]:
-    """The registered claims by id; none if there is no file."""
-    path = Path(file) if file else own_file()
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    """The registered claims of a file, or of all systems, by id; none where there is no file."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in [Path(file)] if file else own_files().values():
+        found |= tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return found
 
 
 def differences(figures: Iterable[Figure], registered: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -85,14 +89,23 @@ def differences(figures: Iterable[Figure], registered: Mapping[str, Mapping[str,
 
 
 def register(figures: Iterable[Figure], file: str | os.PathLike[str] | None = None) -> dict[str, str]:
-    """Write the file; unchanged claims keep their date. Returns what was new, changed or gone, by id."""
-    shown, path = list(figures), Path(file) if file else own_file()
-    before, day = read(path), today()
+    """Write a file, or that of each system; unchanged claims keep their date. Returns what changed, by id."""
+    shown = list(figures)
+    if file:
+        return _register(shown, Path(file))
+    of_system = {name: [f for f in shown if f.name.split(".")[0] == name] for name in own_files()}
+    return {id: what for name, path in own_files().items() for id, what in _register(of_system[name], path).items()}
+
+
+def _register(figures: Iterable[Figure], path: Path) -> dict[str, str]:
+    shown, before, day = list(figures), read(path), today()
     changed = differences(shown, before)
     now = {claim.id: entry(claim, figure) for figure in shown for claim in figure.claims}
     dated = {
         id: {**content, "registered": day if id in changed else before[id]["registered"]} for id, content in now.items()
     }
+    if not dated and not path.exists():
+        return {}
     try:
         path.write_text(HEAD + "".join(_table(id, content) for id, content in dated.items()), encoding="utf-8")
     except OSError as error:
