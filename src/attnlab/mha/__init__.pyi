@@ -21,6 +21,9 @@ from .learners.holdout import Holdout as Holdout
 from .learners.moment import MomentLearner as MomentLearner
 from .learners.query import QueryLearner as QueryLearner
 from .learners.sculpting import SculptingLearner as SculptingLearner
+from .modules.attention_module import AttentionModule as AttentionModule
+from .modules.attention_module import from_module as from_module
+from .modules.encoder import Encoder as Encoder
 from .sculpting.axes import span_error as span_error
 from .sculpting.phases import Step as Step
 from .task import Task as Task
