@@ -18,10 +18,11 @@ import numpy as np
 
 from attnlab.rfa import Task, kernel, theory
 from attnlab.rfa.accelerator import Accelerator
+from attnlab.rfa.activations import Relu
 from attnlab.rfa.backend import Backend, Blas, Features
 from attnlab.rfa.bias import mean_matrix
 from attnlab.rfa.features import AttentionFeatures, FeatureMap, MLPFeatures
-from attnlab.rfa.kernels import NODES, QUADRATURE, TILE, _padded_tile, _side, _tile
+from attnlab.rfa.kernels import NODES, TILE, _padded_tile, _side, _tile
 from attnlab.rfa.sets import pad
 from benchmarks.gpu_device import UNKNOWN_PRECISION
 from benchmarks.harness import measure, say
@@ -135,12 +136,11 @@ def exact_kernel(kind: str, size: Size, rate: float) -> Row:
     t = size.tile
     X = Task(d=D, n_keys=KEYS).sample(2 * t, seed=0)[0]
     W0 = mean_matrix("identity" if kind == "brfa" else None, D)
-    side = _side(pad(X), W0, 0.5, kind, "float32")
-    pair = "relu" if kind == "brfa" else "centred"
-    if pair == "centred":
+    side, centred = _side(pad(X), W0, 0.5, False, "float32"), kind != "brfa"
+    if centred:
         side = side._replace(weight=side.weight * side.deviation)
     left, right = (jax.device_put(_padded_tile(side, start, t)) for start in (0, t))
-    call: Callable[[], jax.Array] = lambda: _tile(left, right, pair, NODES, False, pair not in QUADRATURE)  # noqa: E731
+    call: Callable[[], jax.Array] = lambda: _tile(left, right, Relu(), centred, NODES, False, centred)  # noqa: E731
     timing = measure(call, 5)
     few = min(t, TILE // 4)
     error = np.abs(np.asarray(call())[:few, :few] - kernel(X[:few], X[t : t + few], kind=kind)).max()
@@ -201,7 +201,8 @@ def fit(model: str, size: Size, device: Accelerator) -> list[Row]:
         Row(f"{name}: rate", flop / gram_seconds / 1e12, "TFLOP/s", "", text),
     ]
     for (target, task), error in zip(tasks.items(), errors, strict=True):
-        predicted = "" if model == "brfa" else f"theory {theory.learning_curve(task, n, model):.3f}"
+        units = {"width": width} if model == "rfmlp" else {"n_heads": size.heads}
+        predicted = "" if model == "brfa" else f"theory {theory.learning_curve(task, n, model, **units):.3f}"
         rows.append(Row(f"{name}: error on {target}", error / task.variance, "of Var", "", predicted))
     return [say(row) for row in rows]
 

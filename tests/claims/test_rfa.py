@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
-from attnlab.rfa import RandomFeatureAttention, RFAStack, Task, theory
+from attnlab.rfa import NormBall, PositionalEncoding, RandomFeatureAttention, RFAStack, Task, theory
 
 
 def relative_error(model, task, n, n_test=1000, seed=0):
@@ -92,7 +93,8 @@ def test_positions_break_the_floor_of_permutation_invariance(position):
     task = Task(lambda query, keys: (keys @ b) @ w, d=d, n_keys=n_keys)
     floor = 1 - w.sum() ** 2 / (n_keys * (w @ w))
     blind = relative_error(RandomFeatureAttention(300, ridge=1e-4, random_state=0), task, 1000)
-    seeing = relative_error(RandomFeatureAttention(300, ridge=1e-4, position=position, random_state=0), task, 1000)
+    learner = RandomFeatureAttention(300, ridge=1e-4, random_state=0)
+    seeing = relative_error(make_pipeline(PositionalEncoding(position), learner), task, 1000)
     # ten per cent for finite n and the finite test set
     assert floor * 0.9 < blind < floor * 1.25
     assert seeing < 0.5 * floor
@@ -101,7 +103,8 @@ def test_positions_break_the_floor_of_permutation_invariance(position):
 def test_softmax_heads_cannot_learn_the_query_alone():
     task = Task("query_power", p=2, d=8, n_keys=8)
     relu, softmax = (
-        relative_error(RandomFeatureAttention(300, score=s, random_state=0), task, 800) for s in ("relu", "softmax")
+        relative_error(RandomFeatureAttention(300, activation=s, random_state=0), task, 800)
+        for s in ("relu", "softmax")
     )
     assert softmax > 0.9
     assert softmax > 3 * relu
@@ -125,7 +128,7 @@ def test_the_norm_constrained_learner_obeys_its_bound():
     radius = float(np.sqrt(theory.complexity_exact(task)))
     for n in (50, 200):
         X, y = task.sample(n + 1000, seed=n)
-        f = RandomFeatureAttention(500, norm_bound=radius, random_state=0).fit(X[:n], y[:n]).predict(X[n:])
+        f = RandomFeatureAttention(500, ridge=NormBall(radius), random_state=0).fit(X[:n], y[:n]).predict(X[n:])
         # the bound is for an expectation over samples; a single run is far below it
         assert np.mean(np.abs(f - y[n:])) < theory.excess_risk_bound(task, n)
 

@@ -139,7 +139,7 @@ def test_what_is_neither_task_nor_learner_is_refused():
         lab.plan(Shrinking)
     with pytest.raises(TypeError, match="Echo has no fit"):
         lab.plan(Echo, learners=[Echo])
-    with pytest.raises(TypeError, match="target must have a name"):
+    with pytest.raises(TypeError, match="must have a name"):
         lab.plan(rfa.Task(target=lambda query, keys: query[:, 0]))
 
 

@@ -112,7 +112,7 @@ def test_the_oracle_of_slr_is_predicted(seed):
         (slr.Task(d=10, L=3, gamma=1.0, nu=2.0, noise_std=0.3), slr.AMP(nu=2.0), 50),  # it assumes another noise
         (slr.Task(d=10, L=3), slr.SoftmaxAttention(), 50),
         (rfa.Task(), rfa.RandomFeatureAttention(bias="identity"), 50),
-        (rfa.Task(), rfa.RandomFeatureAttention(n_heads=10), 500),  # fewer features than examples
+        (rfa.Task(), rfa.RandomFeatureAttention(activation="exp"), 500),
         (rfa.Task(target="softmax"), rfa.AttentionKernelRidge(), 50),
         (rfa.Task(), rfa.AttentionKernelRidge(kernel="exp"), 50),
         (rfa.Task(token_law="gaussian"), rfa.AttentionKernelRidge(), 50),

@@ -5,12 +5,13 @@ import sys
 import numpy as np
 import pytest
 
+from attnlab.common.compute import Compute
 from attnlab.rfa.accelerator import Accelerator
+from attnlab.rfa.activations import ACTIVATIONS, Relu, ReluSum, SoftmaxWeights, as_activation
 from attnlab.rfa.backend import Blas, Features, backend
 from attnlab.rfa.bias import mean_matrix, moment_bias
 from attnlab.rfa.features import AttentionFeatures, MLPFeatures, PatchFeatures, each_token_as_query
 from attnlab.rfa.position import codes, encode
-from attnlab.rfa.scores import check_score
 from attnlab.rfa.sets import pad, query_set
 from attnlab.rfa.task import Task
 
@@ -77,20 +78,20 @@ def test_scores_have_unit_variance_on_the_sphere():
 
 
 def test_softmax_weights_sum_to_one_so_the_constant_coordinate_is_constant(X):
-    feature_map = attention(9, score="exp", normalize="softmax")
+    feature_map = attention(9, activation=SoftmaxWeights())
     by_head = feature_map.by_head(compute(feature_map, X).T)
     np.testing.assert_allclose(by_head[:, -1], 1 / 3, atol=1e-14)
 
 
 def test_relu_sum_weights_sum_to_one_or_vanish(X):
-    feature_map = attention(9, normalize="relu_sum")
+    feature_map = attention(9, activation=ReluSum())
     constant = 3 * feature_map.by_head(compute(feature_map, X).T)[:, -1]
     assert np.all((np.abs(constant - 1) < 1e-12) | (constant == 0))
 
 
-@pytest.mark.parametrize("score", ["relu", "exp", "identity", "square", "erf"])
-def test_accelerator_gives_the_same_features_and_products(X, score):
-    feature_map = attention(300, score=score)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_accelerator_gives_the_same_features_and_products(X, name):
+    feature_map = attention(300, activation=as_activation(name))
     device = Accelerator.first("cpu")
     ours, reference = Features(feature_map, device.put(X), device), compute(feature_map, X)
     theirs = np.concatenate([np.asarray(b) for b in ours], axis=1)
@@ -137,7 +138,7 @@ def test_a_gram_matrix_spread_over_four_devices_is_that_of_one():
 
 def test_a_missing_gpu_is_named():
     with pytest.raises(ValueError, match="needs a device that JAX can see"):
-        backend("gpu")
+        backend(Compute("gpu"))
 
 
 def test_a_singular_system_is_solved_with_least_norm():
@@ -181,11 +182,20 @@ def test_moment_bias_finds_the_planted_rotation(seed):
     assert cosine > 0.9
 
 
-def test_score_and_normalisation_that_contradict_each_other_are_refused():
-    with pytest.raises(ValueError, match="contradicts"):
-        check_score("square", "softmax")
-    with pytest.raises(ValueError, match="must be 'relu'"):
-        check_score("exp", "relu_sum")
+def test_maps_with_other_weights_differ_and_share_their_program():
+    first, second = attention(5), AttentionFeatures(5, D, 4, mean_matrix(None, D))
+    assert first != second
+    assert first == attention(5)
+    assert first != attention(5, bias="identity")
+    assert first.program == second.program == attention(5, bias="identity").program
+    assert hash(first.program) == hash(second.program)
+    assert MLPFeatures(4, D, 3, 0) != MLPFeatures(4, D, 3, 1)
+    assert PatchFeatures(4, D, 0).program == PatchFeatures(4, D, 1).program
+
+
+def test_a_spread_that_is_not_positive_is_named():
+    with pytest.raises(ValueError, match="tau must be"):
+        Relu(tau=0.0)
 
 
 def test_a_bias_of_wrong_shape_is_named():

@@ -5,9 +5,11 @@ from attnlab.common.records import Records
 from attnlab.common.seeds import seed_sequence
 from attnlab.rfa.backend import Blas
 from attnlab.rfa.figures import FIGURES
-from attnlab.rfa.figures.curves import learning_curves
+from attnlab.rfa.figures.learning import run
 from attnlab.rfa.figures.learning_claims import sample_ratio
-from attnlab.rfa.solvers import ridge
+from attnlab.rfa.figures.theory_claims import theory_claims
+from attnlab.rfa.task import Task
+from attnlab.rfa.theory import learning_curve
 
 # Smallest settings that still run every line of a figure.
 SMALL = {
@@ -30,7 +32,7 @@ def test_a_small_run_is_drawn_and_decided(figure):
     small = figure.changed("quick", SMALL[figure.name])
     records = Records.of({**cell.params, **cell()} for cell in small.cells("quick"))
     assert isinstance(small.draw(records), Canvas)
-    verdicts = small.decide(records, "quick")
+    verdicts = figure.decide(records, "quick")
     assert len(verdicts) == len(figure.claims) > 0
 
 
@@ -55,16 +57,39 @@ def test_a_cell_depends_on_its_parameters_and_seed_only():
 
 
 def test_all_targets_and_sizes_of_a_cell_share_one_gram_matrix(monkeypatch):
-    updates, factors = [], []
-    add_gram, factor = Blas.add_gram, ridge._factor
+    updates, add_gram = [], Blas.add_gram
     monkeypatch.setattr(Blas, "add_gram", lambda *a: updates.append(a[1].shape) or add_gram(*a))
-    monkeypatch.setattr(ridge, "_factor", lambda *a: factors.append(a[0].shape[0]) or factor(*a))
-    settings = {"heads": 300, "d": 4, "n_keys": 3, "n_max": 256, "n_test": 20}
-    rows = learning_curves(("f1_p1", "f1_p2", "f2_q1"), "rfa", settings, seed_sequence(0))
+    settings = {"model": "rfa", "heads": 300, "d": 4, "n_keys": 3, "n_max": 256, "n_test": 20}
+    rows = run(("f1_p1", "f1_p2", "f2_q1"), settings, seed_sequence(0))["rows"]
     assert len(rows) == 9
-    # one update of the largest Gram matrix for each block of heads, and one factor for each n, whatever the targets
+    # one update of the largest Gram matrix for each block of heads, whatever the targets and sample sizes
     assert updates == [(256, 256)] * 3
-    assert factors == [64, 128, 256]
+
+
+def test_theory_of_a_cell_is_that_of_its_own_settings():
+    settings = {"model": "rfmlp", "heads": 7, "d": 4, "n_keys": 3, "n_max": 64, "n_test": 20}
+    for knob, other in {"heads": 9, "d": 5, "n_keys": 4}.items():
+        one, two = (run(("f1_p2",), p, seed_sequence(0))["rows"][0] for p in (settings, {**settings, knob: other}))
+        assert one["theory"] != two["theory"]
+    expected = learning_curve(Task("key_power", p=2, d=4, n_keys=3), 64, "rfmlp", width=35)
+    row = run(("f1_p2",), settings, seed_sequence(0))["rows"][0]
+    assert row["theory"] == pytest.approx(expected.value)
+    assert "theory" not in run(("softmax_g1",), settings, seed_sequence(0))["rows"][0]
+
+
+def test_finite_heads_are_judged_at_every_setting():
+    rows = [
+        {"target": t, "n": n, "heads": 10, "seed": s, "error": e * (1 + 0.001 * s), "theory": 0.1}
+        for (t, n, e) in (("a", 1, 0.1), ("b", 1, 0.12), ("b", 2, 0.09))
+        for s in range(5)
+    ]
+    every, whole = theory_claims("x", "here", "target", "n")
+    records = Records.of(rows)
+    assert every.decide(records, "quick").status == whole.decide(records, "quick").status == "holds"
+    outside = [{**row, "theory": 0.2} if row["target"] == "a" else row for row in rows]
+    assert every.decide(Records.of(outside), "quick").status == "fails"
+    low = [{**row, "theory": 0.05} for row in rows]
+    assert whole.decide(Records.of(low), "quick").status == "fails"
 
 
 def test_samples_for_equal_error_are_read_off_the_curve_and_bounded_by_the_grid():

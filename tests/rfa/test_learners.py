@@ -1,19 +1,30 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from attnlab.common.compute import Compute
 from attnlab.rfa import (
+    Activation,
     AttentionKernelRidge,
+    Exponential,
+    NormBall,
     PatchRandomFeatures,
+    PositionalEncoding,
     RandomFeatureAttention,
     RandomFeatureMLP,
+    RandomFeatureSelfAttention,
     RFAStack,
+    SoftmaxWeights,
     Task,
 )
 from attnlab.rfa.features import BLOCK
 
+DOUBLE = Compute(dtype="float64")
 SMALL = {"n_heads": 40, "random_state": 0}
 
 
@@ -34,12 +45,19 @@ NAMES = [type(e).__name__ for e in LEARNERS]
 
 @parametrize_with_checks(
     [
-        RandomFeatureAttention(n_heads=10, n_tokens=1, dtype="float64", random_state=0),
-        RandomFeatureMLP(width=50, n_tokens=1, dtype="float64", random_state=0),
-        PatchRandomFeatures(width=50, n_tokens=1, dtype="float64", random_state=0),
-        AttentionKernelRidge(n_tokens=1, dtype="float64"),
-        RFAStack(n_heads=10, width=2, inner_heads=4, n_tokens=1, dtype="float64", random_state=0),
-    ]
+        RandomFeatureAttention(n_heads=10, n_tokens=1, compute=DOUBLE, random_state=0),
+        RandomFeatureMLP(width=50, n_tokens=1, compute=DOUBLE, random_state=0),
+        PatchRandomFeatures(width=50, n_tokens=1, compute=DOUBLE, random_state=0),
+        AttentionKernelRidge(n_tokens=1, compute=DOUBLE),
+        RFAStack(n_heads=10, width=2, inner_heads=4, n_tokens=1, compute=DOUBLE, random_state=0),
+        RandomFeatureSelfAttention(n_heads=10, n_tokens=1, compute=DOUBLE, random_state=0),
+        PositionalEncoding(n_tokens=1),
+    ],
+    expected_failed_checks=lambda estimator: (
+        {"check_supervised_y_2d": "y (n, 1) is one output of one token, not a column to be flattened"}
+        if isinstance(estimator, RandomFeatureSelfAttention)
+        else {}
+    ),
 )
 def test_scikit_learn_contract_in_the_flat_form(estimator, check):
     check(estimator)
@@ -58,15 +76,37 @@ def test_fit_predict_clone_and_search_on_token_arrays(learner, data):
     assert search.best_params_ == {"ridge": 1e-6}
 
 
-def test_score_is_a_method_and_a_parameter(data):
+def test_an_activation_is_a_name_or_an_object(data):
     X, y = data
-    model = RandomFeatureAttention(**SMALL, score="exp")
-    assert model.get_params()["score"] == "exp"
-    assert clone(model).get_params()["score"] == "exp"
-    assert "exp" in repr(model)
-    assert model.fit(X, y).score(X, y) == pytest.approx(1 - np.mean((model.predict(X) - y) ** 2) / np.var(y))
-    exp = model.predict(X)
-    assert not np.allclose(exp, model.set_params(score="relu").fit(X, y).predict(X))
+    model = RandomFeatureAttention(**SMALL, activation="exp").fit(X, y)
+    same = RandomFeatureAttention(**SMALL, activation=Exponential()).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), same.predict(X))
+    assert model.score(X, y) == pytest.approx(1 - np.mean((model.predict(X) - y) ** 2) / np.var(y))
+    for other in ("relu", Exponential(tau=0.2)):
+        assert not np.allclose(model.predict(X), clone(model).set_params(activation=other).fit(X, y).predict(X))
+
+
+@dataclass(frozen=True)
+class Cubic(Activation):
+    """An activation that the library does not know, with its kernel."""
+
+    name = "cubic"
+
+    def weights(self, xp, S):
+        return S**3
+
+    def pairs(self, m, s, m2, s2, rho, nodes):
+        # E z^3 z'^3 of centred scores, by Wick's theorem
+        return (s * s2) ** 3 * (9 * rho + 6 * rho**3)
+
+
+def test_a_new_activation_is_one_class(data):
+    X, y = data
+    limit = AttentionKernelRidge(Cubic(), ridge=1e-2).fit(X, y).predict(X)
+    many = RandomFeatureAttention(20_000, activation=Cubic(), ridge=1e-2, random_state=0).fit(X, y).predict(X)
+    assert np.sqrt(np.mean((many - limit) ** 2)) < 0.1 * y.std()
+    with pytest.raises(ValueError, match="has no closed-form kernel"):
+        AttentionKernelRidge(SoftmaxWeights()).fit(X, y)
 
 
 def test_flat_and_token_forms_agree(data):
@@ -79,8 +119,8 @@ def test_flat_and_token_forms_agree(data):
 @pytest.mark.parametrize("solver", ["dual", "streamed", "cg"])
 def test_solvers_agree(data, solver):
     X, y = data
-    reference = RandomFeatureAttention(**SMALL, solver="primal", dtype="float64").fit(X, y).predict(X)
-    model = RandomFeatureAttention(**SMALL, solver=solver, dtype="float64").fit(X, y)
+    reference = RandomFeatureAttention(**SMALL, solver="primal", compute=DOUBLE).fit(X, y).predict(X)
+    model = RandomFeatureAttention(**SMALL, solver=solver, compute=DOUBLE).fit(X, y)
     # direct solvers to rounding; conjugate gradients to their tolerance 1e-7 amplified by the conditioning
     np.testing.assert_allclose(model.predict(X), reference, atol=1e-4 if solver == "cg" else 1e-10)
     assert model.converged_
@@ -89,19 +129,19 @@ def test_solvers_agree(data, solver):
 @pytest.mark.parametrize("solver", ["primal", "dual", "streamed", "cg"])
 def test_an_accelerator_gives_the_same_predictions(data, solver, monkeypatch):
     from attnlab.rfa.accelerator import Accelerator
-    from attnlab.rfa.learners import base
+    from attnlab.rfa.learners import features
 
     X, y = data
     reference = RandomFeatureAttention(**SMALL, solver=solver, ridge=1e-4).fit(X, y).predict(X)
     # the code of the GPU on JAX's CPU device
-    monkeypatch.setattr(base, "backend", lambda device, dtype: Accelerator.first("cpu"))
+    monkeypatch.setattr(features, "backend", lambda machine: Accelerator.first("cpu"))
     ours = RandomFeatureAttention(**SMALL, solver=solver, ridge=1e-4).fit(X, y).predict(X)
     np.testing.assert_allclose(ours, reference, atol=1e-4 * np.abs(y).max())
 
 
 def test_single_precision_is_enough(data):
     X, y = data
-    double = RandomFeatureAttention(n_heads=300, random_state=0, dtype="float64").fit(X, y).predict(X)
+    double = RandomFeatureAttention(n_heads=300, random_state=0, compute=DOUBLE).fit(X, y).predict(X)
     single = RandomFeatureAttention(n_heads=300, random_state=0).fit(X, y).predict(X)
     np.testing.assert_allclose(single, double, atol=1e-4 * np.abs(y).max())
 
@@ -114,17 +154,17 @@ def test_vector_outputs_equal_separate_fits_from_one_factorisation(data, monkeyp
     calls = []
     solve = backend.solve_shifted
     monkeypatch.setattr(backend, "solve_shifted", lambda *a: calls.append(1) or solve(*a))
-    together = RandomFeatureAttention(**SMALL, dtype="float64").fit(X, Y).predict(X)
+    together = RandomFeatureAttention(**SMALL, compute=DOUBLE).fit(X, Y).predict(X)
     assert len(calls) == 1
     for k in range(3):
-        alone = RandomFeatureAttention(**SMALL, dtype="float64").fit(X, Y[:, k]).predict(X)
+        alone = RandomFeatureAttention(**SMALL, compute=DOUBLE).fit(X, Y[:, k]).predict(X)
         np.testing.assert_allclose(together[:, k], alone, atol=1e-10)
 
 
 def test_self_attention_is_equivariant(data):
     X, _ = data
     y = np.einsum("nid,njd,nj->ni", X, X, X[..., 0])
-    model = RandomFeatureAttention(n_heads=300, self_attention=True, random_state=0).fit(X, y)
+    model = RandomFeatureSelfAttention(n_heads=300, random_state=0).fit(X, y)
     order = [2, 0, 3, 1]
     np.testing.assert_allclose(model.predict(X[:, order]), model.predict(X)[:, order], atol=1e-5)
     assert model.score(X, y) > 0.9
@@ -138,7 +178,7 @@ def test_predictions_do_not_depend_on_the_order_of_keys(data):
 
 def test_values_by_head_give_the_same_function(data):
     X, y = data
-    model = RandomFeatureAttention(n_heads=BLOCK + 4, random_state=0, dtype="float64").fit(X, y)
+    model = RandomFeatureAttention(n_heads=BLOCK + 4, random_state=0, compute=DOUBLE).fit(X, y)
     V, heads = model.values_[..., 0] / np.sqrt(BLOCK + 4), model._feature_map()
     W = np.concatenate([heads.heads(i) for i in range(2)]).astype(float)
     Xt = np.concatenate([X, np.ones((120, 4, 1))], axis=2)
@@ -158,7 +198,7 @@ def test_ridge_is_chosen_by_leave_one_out(data):
 
 def test_norm_bound_is_respected_and_losses_fit(data):
     X, y = data
-    bounded = RandomFeatureAttention(**SMALL, norm_bound=1.0, dtype="float64").fit(X, 10 * y)
+    bounded = RandomFeatureAttention(**SMALL, ridge=NormBall(1.0), compute=DOUBLE).fit(X, 10 * y)
     assert bounded.norm_ == pytest.approx(1.0, rel=1e-4)
     labels = np.where(y > np.median(y), 1.0, -1.0)
     model = RandomFeatureAttention(**SMALL, loss="logistic", ridge=1e-5).fit(X, labels)
@@ -178,7 +218,7 @@ def test_a_norm_bound_with_fewer_features_than_examples(loss, data):
     X, y = data
     y = np.sign(y - np.median(y)) if loss == "logistic" else y
     for radius in (0.1, 100.0):
-        model = RandomFeatureAttention(3, loss=loss, norm_bound=radius, random_state=0).fit(X, y)
+        model = RandomFeatureAttention(3, loss=loss, ridge=NormBall(radius), random_state=0).fit(X, y)
         assert model.norm_ <= radius * (1 + 1e-3)
         assert np.isfinite(model.predict(X)).all()
 
@@ -195,7 +235,7 @@ def test_kernel_ridge_takes_sets_of_different_sizes(data):
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((rng.integers(2, 6), 3)) for _ in range(60)]
     y = np.array([np.mean(x[1:, 0]) for x in X])
-    model = AttentionKernelRidge(dtype="float64").fit(X[:50], y[:50])
+    model = AttentionKernelRidge(compute=DOUBLE).fit(X[:50], y[:50])
     assert model.score(X[50:], y[50:]) > 0.8
     assert model.predict(np.stack([X[0]])).shape == (1,)
 
@@ -221,7 +261,7 @@ def test_one_sample_and_constant_targets_are_no_special_case(learner, data):
 
 def test_ridgeless_fits_are_least_norm_interpolation(data):
     X, y = data
-    model = RandomFeatureAttention(n_heads=100, random_state=0, ridge=0.0, dtype="float64").fit(X, y)
+    model = RandomFeatureAttention(n_heads=100, random_state=0, ridge=0.0, compute=DOUBLE).fit(X, y)
     Phi = model.features(X)
     theta = np.linalg.lstsq(Phi, y, rcond=None)[0]
     assert model.norm_ == pytest.approx(np.linalg.norm(theta), rel=1e-4)
@@ -236,13 +276,12 @@ def test_ridgeless_fits_are_least_norm_interpolation(data):
         (RandomFeatureAttention(ridge=[]), "empty"),
         (RandomFeatureAttention(bias=np.eye(3)), r"bias must have shape \(4, 4\), got \(3, 3\)"),
         (RandomFeatureAttention(bias="identiy"), "did you mean 'identity'"),
-        (RandomFeatureAttention(tau=0.0), "tau must be"),
-        (RandomFeatureAttention(score="rellu"), "did you mean 'relu'"),
+        (RandomFeatureAttention(activation="rellu"), "did you mean 'relu'"),
         (RandomFeatureAttention(solver="magic"), "solver must be one of"),
         (RandomFeatureAttention(loss="hinge"), "loss must be one of"),
-        (RandomFeatureAttention(position="rotary"), "position must be one of"),
-        (RandomFeatureAttention(dtype="float16"), "dtype must be one of"),
-        (RandomFeatureAttention(norm_bound=-1.0), "norm_bound must be"),
+        (RandomFeatureAttention(compute="gpu"), "compute must be a Compute"),
+        (AttentionKernelRidge(compute=Compute(memory=1e9)), "compute.memory is not supported by AttentionKernelRidge"),
+        (RandomFeatureAttention(2, ridge=0.0, solver="cg"), "singular at ridge=0 with 10 features for 120 examples"),
         (RandomFeatureMLP(width=0), "width must be"),
         (AttentionKernelRidge("softmax"), "kernel must be one of"),
         (RFAStack(0), "n_layers must be"),
@@ -267,9 +306,9 @@ def test_bad_data_is_named(data):
     with pytest.raises(ValueError, match=r"y in \{-1, \+1\}"):
         RandomFeatureAttention(**SMALL, loss="logistic").fit(X, y)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="scores overflow"):
-        RandomFeatureAttention(**SMALL, score="exp").fit(100 * X, y)
+        RandomFeatureAttention(**SMALL, activation="exp").fit(100 * X, y)
     with pytest.raises(ValueError, match="self-attention needs y"):
-        RandomFeatureAttention(**SMALL, self_attention=True).fit(X, y)
+        RandomFeatureSelfAttention(**SMALL).fit(X, y)
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=NAMES)
@@ -282,3 +321,63 @@ def test_fitted_attributes_can_be_saved(learner, data):
             assert (
                 value is None or isinstance(value, np.ndarray | int | float | str | list | dict) or is_dataclass(value)
             )
+
+
+def test_a_path_of_nested_samples_is_that_of_separate_fits(data):
+    X, y = data
+    Y, sizes = np.stack([y, y**2], axis=1), (20, 70, 100)
+    learners = [
+        RandomFeatureAttention(n_heads=60, random_state=0, compute=DOUBLE),
+        RandomFeatureAttention(n_heads=60, random_state=0, compute=Compute(dtype="float64", memory=1.0)),
+        RandomFeatureAttention(n_heads=9, random_state=0, compute=DOUBLE),
+        RandomFeatureAttention(n_heads=60, random_state=0, bias="moment", compute=DOUBLE),
+        RandomFeatureAttention(n_heads=60, random_state=0, ridge=[1e-6, 1e-3], compute=DOUBLE),
+        RandomFeatureAttention(n_heads=60, random_state=0, ridge=NormBall(1.0), compute=DOUBLE),
+        RandomFeatureMLP(width=300, random_state=0, compute=DOUBLE),
+        AttentionKernelRidge(compute=DOUBLE),
+        RFAStack(n_heads=40, width=3, inner_heads=8, random_state=0, compute=DOUBLE),
+    ]
+    for learner in learners:
+        path = learner.predict_path(X[:100], Y[:100], X[100:], sizes)
+        separate = [clone(learner).fit(X[:n], Y[:n]).predict(X[100:]) for n in sizes]
+        np.testing.assert_allclose(path, separate, atol=1e-7 * np.abs(Y).max())
+        assert not hasattr(learner, "ridge_")
+    with pytest.raises(ValueError, match="sizes must be"):
+        learners[0].predict_path(X, y, X, [200])
+
+
+def test_how_a_fit_ended_is_said(data, monkeypatch):
+    from attnlab.rfa.solvers import cg, erm
+
+    X, y = data
+    closed = RandomFeatureAttention(**SMALL).fit(X, y)
+    assert (closed.converged_, closed.n_iter_, closed.stop_reason_) == (True, 1, "closed form")
+    huber = RandomFeatureAttention(**SMALL, loss="huber", ridge=1e-4).fit(X, 100 * y)
+    assert (huber.converged_, huber.stop_reason_) == (True, "tolerance reached")
+    monkeypatch.setattr(erm, "_step_size", lambda *a: 0.0)
+    with pytest.warns(ConvergenceWarning, match="line search failed"):
+        failed = RandomFeatureAttention(**SMALL, loss="huber", ridge=1e-4).fit(X, 100 * y)
+    assert not failed.converged_
+    monkeypatch.setattr(cg, "MAX_STEPS", 1)
+    with pytest.warns(ConvergenceWarning, match="max_iter reached"):
+        short = RandomFeatureAttention(200, solver="cg", ridge=1e-9, random_state=0).fit(X, y)
+    assert (short.converged_, short.n_iter_) == (False, 1)
+
+
+def test_the_ridge_that_was_used_is_kept(data):
+    X, y = data
+    assert RandomFeatureAttention(**SMALL, ridge=1e-3).fit(X, y).ridge_ == 1e-3
+    # Newton's method has a smallest ridge
+    assert RandomFeatureAttention(**SMALL, ridge=0.0, loss="huber").fit(X, y).ridge_ > 0
+    ball = RandomFeatureAttention(**SMALL, ridge=NormBall(1.0), compute=DOUBLE).fit(X, 10 * y)
+    penalised = RandomFeatureAttention(**SMALL, ridge=ball.ridge_, compute=DOUBLE).fit(X, 10 * y)
+    np.testing.assert_allclose(penalised.predict(X), ball.predict(X), atol=1e-8)
+
+
+def test_learners_are_not_told_the_law():
+    assert all(learner.needs == () for learner in LEARNERS)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=NAMES)
+def test_no_constructor_has_more_than_ten_parameters(learner):
+    assert len(learner.get_params(deep=False)) <= 10

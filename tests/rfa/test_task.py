@@ -1,7 +1,14 @@
+from dataclasses import dataclass, replace
+from itertools import combinations
+
 import numpy as np
 import pytest
 
+from attnlab.rfa.bias import mean_matrix
+from attnlab.rfa.features import AttentionFeatures
+from attnlab.rfa.learners.base import draw_seed
 from attnlab.rfa.sphere import gegenbauer, harmonic_dimension, inner_product_law
+from attnlab.rfa.targets import TARGETS, KeyPower, Target
 from attnlab.rfa.task import Task
 
 NAMED = [
@@ -90,7 +97,9 @@ def test_planted_truth_depends_on_the_task_seed_only():
         ({"d": 1}, "d must be an integer >= 2"),
         ({"n_keys": 0}, "n_keys must be"),
         ({"noise_std": -1.0}, "noise_std must be"),
-        ({"gamma": 1.5}, "gamma must be"),
+        ({"target": "mixed_rotation", "gamma": 1.5}, "gamma must be"),
+        ({"target": "softmax", "p": 3}, "p is not a parameter of target 'softmax', which has sharpness"),
+        ({"target": KeyPower(3), "p": 3}, r"p is given twice, the target KeyPower\(p=3\) has it"),
         ({"token_law": "cube"}, "token_law must be one of"),
     ],
 )
@@ -102,3 +111,52 @@ def test_bad_settings_are_named(options, message):
 def test_energies_of_a_target_outside_the_class_are_refused():
     with pytest.raises(ValueError, match="not an average"):
         _ = Task("softmax").energies
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_name_and_its_object_are_one_task(name):
+    task = Task(name, d=5, n_keys=3)
+    assert task == Task(TARGETS[name](), d=5, n_keys=3)
+    assert task.target == TARGETS[name]()
+    assert replace(task, d=6) == Task(name, d=6, n_keys=3)
+    np.testing.assert_array_equal(replace(task, noise_std=0.1).b, task.b)
+
+
+@dataclass(frozen=True)
+class KeyNorm(Target):
+    """A target that the library does not know."""
+
+    scale: float = 2.0
+    name = "key_norm"
+
+    def value(self, task, query, keys):
+        return self.scale * np.abs(keys @ task.b).mean(axis=1)
+
+
+def test_a_new_target_is_one_class():
+    task = Task(KeyNorm(3.0), d=5, n_keys=4)
+    X, y = task.sample(10)
+    np.testing.assert_allclose(y, 3 * np.abs(X[:, 1:] @ task.b).mean(axis=1))
+    # Monte Carlo
+    assert task.variance == pytest.approx(task.sample(100_000, seed=5)[1].var(), rel=0.03)
+    with pytest.raises(ValueError, match="not an average"):
+        _ = task.energies
+
+
+def test_fewer_examples_are_the_first_of_more():
+    task = Task(d=4, n_keys=3, noise_std=0.3)
+    for few, many in zip(task.sample(5, seed=1), task.sample(9, seed=1), strict=True):
+        np.testing.assert_array_equal(few, many[:5])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_equal_integers_give_independent_truth_data_and_weights(seed):
+    d = 30
+    task = Task(d=d, n_keys=d, seed=seed, token_law="gaussian")
+    X, _ = task.sample(d, seed=seed)
+    W = AttentionFeatures(d, d, draw_seed(seed), mean_matrix(None, d)).heads(0)
+    draws = {"b": task.b, "u": task.u, "O": task.rotation, "X": X, "W": W}
+    for (one, x), (two, y) in combinations(draws.items(), 2):
+        size = min(x.size, y.size)
+        correlation = np.corrcoef(x.ravel()[:size], y.ravel()[:size])[0, 1]
+        assert abs(correlation) < 4 / np.sqrt(size), (one, two)

@@ -124,7 +124,7 @@ def test_trace_is_the_mean_diagonal_of_the_kernel():
 def test_spectrum_is_that_of_a_sampled_kernel_matrix(model):
     d, n_keys, n = 6, 3, 800
     X = Task(d=d, n_keys=n_keys).sample(n, seed=1)[0]
-    sampled = np.linalg.eigvalsh(kernel(X, kind="rfa" if model == "rfa" else "mlp", dtype="float32").astype(float) / n)
+    sampled = np.linalg.eigvalsh(kernel(X, kind=model, dtype="float32").astype(float) / n)
     spectrum = theory.spectrum(d, n_keys, model, degree=4)
     top = int(spectrum.multiplicity[1] + spectrum.multiplicity[2]) if model == "rfa" else int(spectrum.multiplicity[1])
     exact = np.repeat(spectrum.eigenvalue, spectrum.multiplicity.astype(int))[1 : 1 + top]
@@ -231,6 +231,8 @@ def test_biased_trace_bound_holds():
 def test_what_is_not_known_is_refused():
     with pytest.raises(ValueError, match="not an average"):
         theory.complexity(Task("softmax"))
+    with pytest.raises(ValueError, match="unit tokens"):
+        theory.complexity(Task(KEY, token_law="gaussian"))
     with pytest.raises(ValueError, match="no closed form"):
         theory.complexity(Task(KEY), "brfa")
     with pytest.raises(ValueError, match="rfa' only"):

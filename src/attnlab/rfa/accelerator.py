@@ -17,6 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from attnlab.rfa.backend import solve_shifted
 from attnlab.rfa.features import FeatureMap
+from attnlab.rfa.kernels import jax_device
 
 
 @functools.partial(jax.jit, static_argnames=("feature_map", "precision"))
@@ -51,14 +52,22 @@ class Accelerator:
 
     device: Any
     precision: str = "highest"
+    count: int = 1
 
     @classmethod
-    def first(cls, platform: str, precision: str = "highest") -> Accelerator:
-        """The first device of a platform; its absence is an error that says so."""
-        try:
-            return cls(jax.devices(platform)[0], precision)
-        except RuntimeError as absent:
-            raise ValueError(f"device={platform!r} needs a device that JAX can see; none was found") from absent
+    def first(cls, platform: str, precision: str = "highest", count: int = 1) -> Accelerator:
+        """The first device of a platform, and how many share Gram matrices; their absence is an error that says so."""
+        device = jax_device(platform)
+        if count > len(jax.devices(platform)):
+            raise ValueError(f"devices must be at most the {len(jax.devices(platform))} that JAX sees, got {count}")
+        return cls(device, precision, count)
+
+    def spread_gram(self, feature_map: FeatureMap, tokens: Any) -> Array | None:
+        """The Gram matrix shared by several devices; None where there is one."""
+        if self.count == 1:
+            return None
+        devices = jax.devices(self.device.platform)[: self.count]
+        return sharded_gram(feature_map, np.asarray(tokens), devices, self.precision)
 
     def put(self, tokens: Any) -> Array:
         """An array in device memory, float32."""
@@ -76,7 +85,7 @@ class Accelerator:
 
         Memory is JAX's to reuse, so ``out`` is not looked at.
         """
-        result: Array = _features(feature_map, inputs, self.put(feature_map.block(index)), self.precision)
+        result: Array = _features(feature_map.program, inputs, self.put(feature_map.block(index)), self.precision)
         return result
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
@@ -124,6 +133,6 @@ def sharded_gram(
     inputs = feature_map.inputs(jnp, jax.device_put(filled, rows))
     G = jnp.zeros((len(filled), len(filled)), dtype=jnp.float32, device=rows)
     for index in range(len(feature_map.sizes)):
-        phi = _features(feature_map, inputs, jax.device_put(feature_map.block(index), everywhere), precision)
+        phi = _features(feature_map.program, inputs, jax.device_put(feature_map.block(index), everywhere), precision)
         G = _add_sharded_gram(G, phi, precision, rows)
     return G[:n, :n]

@@ -6,6 +6,7 @@ until the coefficients come back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -14,11 +15,12 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
+from attnlab.common.compute import Compute
 from attnlab.common.threads import in_spans, thread_count
-from attnlab.common.validation import one_of
 from attnlab.rfa.features import TILE, FeatureMap
 
-DEVICES = ("cpu", "gpu")
+# What the precisions of matrix products are called in JAX.
+PRODUCTS = {"highest": "highest", "bf16x3": "BF16_BF16_F32_X3", "tf32": "tensorfloat32"}
 
 
 @runtime_checkable
@@ -36,6 +38,9 @@ class Backend(Protocol):
 
     def zeros(self, shape: tuple[int, ...]) -> Any:
         """An accumulator."""
+
+    def spread_gram(self, feature_map: FeatureMap, tokens: Any) -> Any:
+        """The Gram matrix shared by several devices; None where there is one."""
 
     def add_gram(self, G: Any, A: Any) -> Any:
         """G + A A^T; only the lower triangle is meant."""
@@ -74,13 +79,17 @@ class Blas:
             feature_map.write(block[rows], tuple(x[rows] for x in inputs), weights)
 
         # Whole tiles for each thread, so that the split changes no rounding.
-        tiles = -(-shape[0] // TILE)
+        tiles = math.ceil(shape[0] / TILE)
         in_spans(write, tiles, thread_count() if tiles >= 16 else 1)
         return block
 
     def zeros(self, shape: tuple[int, ...]) -> np.ndarray:
         """Column-major, as BLAS accumulates in place."""
         return np.zeros(shape, dtype=self.dtype, order="F")
+
+    def spread_gram(self, feature_map: FeatureMap, tokens: Any) -> None:
+        """One device."""
+        return
 
     def add_gram(self, G: np.ndarray, A: np.ndarray) -> np.ndarray:
         """Symmetric rank-k update in place: half the work of a general product."""
@@ -101,7 +110,7 @@ def solve_shifted(G: np.ndarray, shift: float, Y: np.ndarray) -> np.ndarray:
     """(G + shift I)^{-1} Y from the lower triangle of G; least norm where rounding leaves the matrix singular."""
     if not np.isfinite(np.diagonal(G)).all():
         raise ValueError(
-            "the Gram matrix is not finite: scores overflow; scale the tokens down or choose another score"
+            "the Gram matrix is not finite: scores overflow; scale the tokens down or choose another activation"
         )
     A = np.array(G, dtype=np.float64, order="F")
     A.flat[:: len(A) + 1] += shift
@@ -119,17 +128,17 @@ def solve_shifted(G: np.ndarray, shift: float, Y: np.ndarray) -> np.ndarray:
     return np.asarray(vectors @ (inverse[:, None] * (vectors.T @ Y)))
 
 
-def backend(device: str = "cpu", dtype: str = "float32") -> Backend:
-    """The backend of a device; ``gpu`` without one is an error that says so."""
-    one_of("device", device, DEVICES)
-    one_of("dtype", dtype, ("float32", "float64"))
-    if device == "cpu":
-        return Blas(dtype)
-    if dtype == "float64":
+def backend(machine: Compute) -> Backend:
+    """The backend of the machine options; ``gpu`` without one is an error that says so."""
+    if machine.device != "gpu":
+        if machine.devices is not None:
+            raise ValueError("compute.devices spreads the examples over accelerators; set device='gpu'")
+        return Blas("float32" if machine.dtype == "auto" else machine.dtype)
+    if machine.dtype == "float64":
         raise ValueError("dtype='float64' features are computed on the CPU; set device='cpu'")
     from attnlab.rfa.accelerator import Accelerator
 
-    return Accelerator.first("gpu")
+    return Accelerator.first("gpu", PRODUCTS[machine.precision], machine.devices or 1)
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,19 @@ block       BLOCK consecutive heads; block b is drawn from its own counter, so t
 A map is a small frozen dataclass. ``inputs(xp, tokens)`` is what all blocks share, ``block(b)`` draws the weights of a
 block on the host, ``apply(xp, inputs, weights)`` gives the features of the block with NumPy or with JAX (traceable: one
 formula serves CPU and GPU), ``write(out, inputs, weights)`` is the same for NumPy, in place and in tiles that stay in
-cache. Maps that differ in their random weights only compare equal: they share compiled code.
+cache. ``program`` is the map without its random weights: maps with the same one share compiled code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from attnlab.rfa.scores import attend
+from attnlab.common.seeds import stream
+from attnlab.rfa.activations import Activation, Relu
 
 BLOCK = 128
 # Examples per tile: the scores of a block, 0.5 MB at 16 keys, stay in a core's cache, and the products with the query
@@ -39,6 +40,10 @@ class FeatureMap(Protocol):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of features in each block."""
+
+    @property
+    def program(self) -> FeatureMap:
+        """The same map without what its random weights depend on: what compiled code depends on."""
 
     def block(self, index: int) -> np.ndarray:
         """Weights of one block, float32, drawn from (seed, index) alone."""
@@ -55,8 +60,7 @@ class FeatureMap(Protocol):
 
 def _normals(seed: int, index: int, shape: tuple[int, ...]) -> np.ndarray:
     """Standard normals that depend on (seed, index) only."""
-    sequence = np.random.SeedSequence(seed, spawn_key=(index,))
-    return np.random.Generator(np.random.Philox(sequence)).standard_normal(shape, dtype=np.float32)
+    return stream(seed, "learner", "rfa", "weights", index).standard_normal(shape, dtype=np.float32)
 
 
 def _split(total: int, block: int) -> tuple[int, ...]:
@@ -96,11 +100,19 @@ class AttentionFeatures:
 
     n_heads: int
     d: int
-    seed: int = field(compare=False)
+    seed: int
     mean: np.ndarray = field(compare=False)
-    tau: float = 0.5
-    score: str = "relu"
-    normalize: str = "mean"
+    activation: Activation = field(default_factory=Relu)
+    # The mean as a value that can be compared and hashed.
+    mean_bytes: bytes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean_bytes", np.asarray(self.mean, dtype=np.float64).tobytes())
+
+    @property
+    def program(self) -> AttentionFeatures:
+        """The map with no weights."""
+        return replace(self, seed=0, mean=np.zeros(0))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -111,7 +123,7 @@ class AttentionFeatures:
         """Query-key matrices W_m of a block, ``(heads, D, D)``: rows act on the query, columns on the key."""
         D = self.d + 1
         W = _normals(self.seed, index, (BLOCK, D, D))[: _split(self.n_heads, BLOCK)[index]]
-        return np.asarray(np.float32(self.tau) * W + self.mean.astype(np.float32))
+        return np.asarray(np.float32(self.activation.tau) * W + self.mean.astype(np.float32))
 
     def block(self, index: int) -> np.ndarray:
         """Weights as ``(D, D, heads)``: key's coordinate, query's coordinate, head."""
@@ -120,7 +132,7 @@ class AttentionFeatures:
     def inputs(self, xp: Any, tokens: Any) -> tuple[Any, ...]:
         """Homogenised query, keys, and keys as values (transposed, carrying the scale)."""
         query, keys = query_and_keys(homogenise(xp, tokens))
-        scale = self.n_heads**-0.5 / (keys.shape[1] if self.normalize == "mean" else 1)
+        scale = self.n_heads**-0.5 / (keys.shape[1] if self.activation.averaged else 1)
         return query, keys, xp.swapaxes(keys, 1, 2) * tokens.dtype.type(scale)
 
     def apply(self, xp: Any, inputs: tuple[Any, ...], weights: Any) -> Any:
@@ -131,21 +143,20 @@ class AttentionFeatures:
         """Attention weights ``(n, N, heads)`` of one block."""
         query, keys, _ = inputs
         Q = xp.swapaxes(xp.matmul(query, weights), 0, 1)
-        return attend(xp, keys @ Q, self.score, self.normalize)
+        return self.activation.weights(xp, keys @ Q)
 
     def write(self, out: np.ndarray, inputs: tuple[np.ndarray, ...], weights: np.ndarray) -> None:
         """The same in place: the queries' products and the scores of a tile are written over those of the last."""
         (n, N, D), h = inputs[1].shape, weights.shape[2]
         tile = min(TILE, n)
         products, scores = np.empty((tile, D, h), out.dtype), np.empty((tile, N, h), out.dtype)
-        zeros = np.zeros_like(scores) if (self.score, self.normalize) == ("relu", "mean") else None
+        zeros = np.zeros_like(scores)
         for rows in tiles(n):
             query, keys, values = (x[rows] for x in inputs)
             Q, S = products[: len(query)], scores[: len(query)]
             np.matmul(query, weights, out=Q.swapaxes(0, 1))
             np.matmul(keys, Q, out=S)
-            # NumPy's maximum of two arrays is vectorised, that of an array and a number is not.
-            A = attend(np, S, self.score, self.normalize) if zeros is None else np.maximum(S, zeros[: len(S)], out=S)
+            A = self.activation.weights_in_place(S, zeros[: len(S)])
             np.matmul(values, A, out=out[rows].reshape(len(query), D, h))
 
     def by_head(self, values: np.ndarray) -> np.ndarray:
@@ -165,8 +176,13 @@ class MLPFeatures:
     width: int
     d: int
     n_tokens: int
-    seed: int = field(compare=False)
+    seed: int
     units: ClassVar[int] = 2048
+
+    @property
+    def program(self) -> MLPFeatures:
+        """The map with no weights."""
+        return replace(self, seed=0)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -205,8 +221,13 @@ class PatchFeatures:
 
     width: int
     d: int
-    seed: int = field(compare=False)
+    seed: int
     units: ClassVar[int] = 256
+
+    @property
+    def program(self) -> PatchFeatures:
+        """The map with no weights."""
+        return replace(self, seed=0)
 
     @property
     def sizes(self) -> tuple[int, ...]:

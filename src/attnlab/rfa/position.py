@@ -21,7 +21,7 @@ def codes(encoding: str, n_keys: int) -> np.ndarray:
 
     ``onehot`` has width n_keys; ``sinusoidal`` has 8 sines and cosines of geometrically spaced periods.
     """
-    one_of("position", encoding, ENCODINGS)
+    one_of("encoding", encoding, ENCODINGS)
     if encoding == "onehot":
         return np.eye(n_keys)
     periods = np.geomspace(2, 2 * max(n_keys, 2), 4)
@@ -29,10 +29,8 @@ def codes(encoding: str, n_keys: int) -> np.ndarray:
     return np.concatenate([np.sin(phase), np.cos(phase)], axis=1) / 2.0
 
 
-def encode(X: np.ndarray, encoding: str | None) -> np.ndarray:
-    """Append the places' codes to the keys and zeros to the query; None leaves X as it is."""
-    if encoding is None:
-        return X
+def encode(X: np.ndarray, encoding: str) -> np.ndarray:
+    """Append the places' codes to the keys and zeros to the query."""
     n, tokens, _ = X.shape
     p = codes(encoding, max(tokens - 1, 1))
     p = np.concatenate([np.zeros((1, p.shape[1])), p]) if tokens > 1 else p

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from attnlab.common.reference import Reference
-from attnlab.rfa.learners.attention import RandomFeatureAttention
-from attnlab.rfa.learners.kernel_ridge import AttentionKernelRidge
-from attnlab.rfa.learners.units import HEADS_MATCHED, RandomFeatureMLP
+from attnlab.rfa.activations import Relu, as_activation
+from attnlab.rfa.learners import AttentionKernelRidge, RandomFeatureAttention, RandomFeatureMLP
+from attnlab.rfa.learners.units import HEADS_MATCHED
 from attnlab.rfa.task import Task
 from attnlab.rfa.theory.learning_curve import learning_curve
-
-# The law of W for which the spectra are known. With this many features per example the error is at most a quarter above
-# that of infinitely many (measured where the error is more than a twentieth of the null).
-TAU = 0.5
-FEATURES = 16
 
 
 def null(task: Task, learner: Any, n: int) -> float:
@@ -23,49 +19,39 @@ def null(task: Task, learner: Any, n: int) -> float:
 
 
 def bayes(task: Task, learner: Any, n: int) -> float:
-    """Whoever knows f* errs by the noise."""
+    """Knowing f*, one errs by the noise."""
     return task.noise_std**2
 
 
-def attention(task: Task, learner: RandomFeatureAttention, n: int) -> float | None:
-    """Random-feature attention with many heads."""
-    given = learner.get_params()
-    plain = {"score": "relu", "normalize": "mean", "position": None, "self_attention": False, "bias": None, "tau": TAU}
-    if any(given[name] != value for name, value in plain.items()):
+def theory(task: Task, learner: Any, n: int) -> Any:
+    """The learning curve of the learner's heads or units, with its ridge; None where it is not known."""
+    model = _model(learner, task)
+    if model is None or learner.loss != "squared" or not isinstance(learner.ridge, int | float):
         return None
-    if learner.n_heads * (task.d + 1) < FEATURES * n:
+    try:
+        curve = learning_curve(task, n, ridge=learner.ridge, **model)
+    except ValueError:  # a target or a law of the tokens without a known spectrum
         return None
-    return _ridge_regression(task, learner, n, "rfa")
+    scale = task.variance
+    return replace(curve, value=curve.value * scale + task.noise_std**2, error=curve.error * scale)
 
 
-def kernel(task: Task, learner: AttentionKernelRidge, n: int) -> float | None:
-    """Infinitely many heads, or units."""
-    models = {"rfa": "rfa", "mlp": "rfmlp"}
-    if learner.kernel not in models or learner.bias is not None or learner.tau != TAU:
+def _model(learner: Any, task: Task) -> dict[str, Any] | None:
+    """The model of the learning curve and its size, of a learner with the law of W for which spectra are known."""
+    if isinstance(learner, RandomFeatureMLP):
+        return {"model": "rfmlp", "width": HEADS_MATCHED * (task.d + 1) if learner.width is None else learner.width}
+    if learner.bias is not None:
         return None
-    return _ridge_regression(task, learner, n, models[learner.kernel])
-
-
-def units(task: Task, learner: RandomFeatureMLP, n: int) -> float | None:
-    """Random features of all tokens concatenated."""
-    width = HEADS_MATCHED * (task.d + 1) if learner.width is None else learner.width
-    return None if width < FEATURES * n else _ridge_regression(task, learner, n, "rfmlp")
-
-
-def _ridge_regression(task: Task, learner: Any, n: int, model: str) -> float | None:
-    """The learning curve with the learner's ridge, for polynomial targets on the sphere."""
-    if task.family is None or task.family.energies is None or task.token_law != "sphere":
-        return None
-    if learner.loss != "squared" or learner.norm_bound is not None or not isinstance(learner.ridge, int | float):
-        return None
-    curve = learning_curve(task, n, model=model, ridge=learner.ridge)
-    return float(curve) * task.variance + task.noise_std**2 if curve.converged else None
+    if isinstance(learner, AttentionKernelRidge):
+        return {"model": learner.kernel} if learner.kernel in ("rfa", "rfmlp") else None
+    return {"n_heads": learner.n_heads} if as_activation(learner.activation) == Relu() else None
 
 
 REFERENCES: tuple[Reference, ...] = (
     Reference("null", Task, "exact", null),
     Reference("Bayes", Task, "exact", bayes),
-    Reference("theory", Task, "asymptotic", attention, RandomFeatureAttention),
-    Reference("theory", Task, "asymptotic", kernel, AttentionKernelRidge),
-    Reference("theory", Task, "asymptotic", units, RandomFeatureMLP),
+    *(
+        Reference("theory", Task, "asymptotic", theory, learner)
+        for learner in (RandomFeatureAttention, AttentionKernelRidge, RandomFeatureMLP)
+    ),
 )

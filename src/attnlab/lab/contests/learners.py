@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
+from attnlab.common.compute import Compute
 from attnlab.lab import registry
 from attnlab.lab.contests.adapters import (
     Calibrated,
@@ -39,6 +40,9 @@ FOLDS = 3
 MOMENT_WIDTH = 16
 # More rows than this make leave-one-out on self-attention a matter of minutes.
 MOST_ROWS = 2100
+
+# Ridges down to 1e-8 need kernels in double precision.
+DOUBLE = Compute(dtype="float64")
 
 Builder = Callable[[Any, int], Any]
 
@@ -83,7 +87,7 @@ def _with_query(task: Any, model: Any, own: str = "zero") -> Any:
 
 
 def _attention(**params: Any) -> Any:
-    return learner("rfa.RandomFeatureAttention", n_heads=HEADS, ridge=RIDGES, dtype="float64", **params)
+    return learner("rfa.RandomFeatureAttention", n_heads=HEADS, ridge=RIDGES, compute=DOUBLE, **params)
 
 
 def _rfa(task: Any, n: int) -> Any:
@@ -98,7 +102,8 @@ def _brfa(task: Any, n: int) -> Any:
 def _self_attention(task: Any, n: int, **params: Any) -> Any:
     if n * task.tokens > MOST_ROWS:
         raise Declined(f"over {MOST_ROWS} rows")
-    return make_pipeline(ScaleTokens(), _attention(self_attention=True, **params))
+    model = learner("rfa.RandomFeatureSelfAttention", n_heads=HEADS, ridge=RIDGES, compute=DOUBLE, **params)
+    return make_pipeline(ScaleTokens(), model)
 
 
 def _rfa_layer(task: Any, n: int) -> Any:
@@ -110,17 +115,17 @@ def _brfa_layer(task: Any, n: int) -> Any:
 
 
 def _rfmlp(task: Any, n: int) -> Any:
-    model = learner("rfa.RandomFeatureMLP", width=HEADS * (task.d + 1), ridge=RIDGES, dtype="float64")
+    model = learner("rfa.RandomFeatureMLP", width=HEADS * (task.d + 1), ridge=RIDGES, compute=DOUBLE)
     return model if query(task) == "given" else make_pipeline(ScaleTokens(), model)
 
 
 def _patch(task: Any, n: int) -> Any:
     width = HEADS * (task.d + 1)
-    return _with_query(task, learner("rfa.PatchRandomFeatures", width=width, ridge=RIDGES, dtype="float64"))
+    return _with_query(task, learner("rfa.PatchRandomFeatures", width=width, ridge=RIDGES, compute=DOUBLE))
 
 
 def _kernel(task: Any, n: int) -> Any:
-    return _with_query(task, learner("rfa.AttentionKernelRidge", kernel="rfa", ridge=RIDGES, dtype="float64"))
+    return _with_query(task, learner("rfa.AttentionKernelRidge", kernel="rfa", ridge=RIDGES, compute=DOUBLE))
 
 
 def _erf(task: Any, n: int) -> Any:

@@ -69,7 +69,7 @@ def _lists(task: Task, model: str) -> list[list[float]]:
 
 def _complexity(task: Task) -> dict[str, float | None]:
     biased = None
-    if task.target in ("correlation", "corr_power"):
+    if task.function.correlation_power is not None:
         cost = theory.complexity_approx(task, "brfa", eps=EPS)
         biased = cost if cost < float("inf") else None
     return {

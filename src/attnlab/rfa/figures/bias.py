@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most, between
-from attnlab.common.drawing import COLORS, MARKERS, panels, points, style
+from attnlab.common.drawing import COLORS, MARKERS, line, panels, points, style
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
-from attnlab.common.seeds import spawn
+from attnlab.common.seeds import branch
 from attnlab.common.statistics import Column, function_of_means, largest, of, ratio_of_means
-from attnlab.rfa.bias import moment_bias
-from attnlab.rfa.figures.curves import attention, examples, grams, planted, relative_errors, weight_seed
-from attnlab.rfa.figures.panels import draw_knob
+from attnlab.rfa.figures.curves import learner_seed, measure, planted, with_theory
+from attnlab.rfa.figures.panels import CAPTION, LIMIT, draw_knob
+from attnlab.rfa.learners import RandomFeatureAttention
+from attnlab.rfa.targets import MixedRotation
 from attnlab.rfa.task import Task
+from attnlab.rfa.theory import learning_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -34,32 +35,17 @@ SCALE_TARGETS = ("f2_q1", "f2_q2", "f2_q3", "corr_p2", "softmax_g1", "softmax_g4
 
 def run_rotation(params: Params, seed: np.random.SeedSequence) -> Record:
     """One kind of bias on the whole family S = gamma I + sqrt(1 - gamma^2) O."""
-    planted_seed = int(spawn(seed, 3)[0].generate_state(1)[0])
-    tasks = {
-        g: Task("mixed_rotation", d=params["d"], n_keys=params["n_keys"], gamma=g, seed=planted_seed) for g in GAMMAS
-    }
-    n = params["n"]
-    X = examples(tasks[1.0], n + params["n_test"], seed)
-    if params["bias"] == "moment":
-        # The estimated bias depends on the target, so each gamma has its own heads.
-        return {"rows": [r for g, task in tasks.items() for r in _rotation_rows({g: task}, X, n, params, seed)]}
-    return {"rows": _rotation_rows(tasks, X, n, params, seed)}
-
-
-def _rotation_rows(
-    tasks: dict[float, Task], X: np.ndarray, n: int, params: Params, seed: np.random.SeedSequence
-) -> list[dict[str, Any]]:
-    task = next(iter(tasks.values()))
-    makers: dict[str, Callable[[], str | np.ndarray | None]] = {
-        "none": lambda: None,
-        "identity": lambda: "identity",
-        "rotation": lambda: task.rotation,
-        "moment": lambda: moment_bias(X[:n], task.truth(X[:n])),
-    }
-    bias = makers[params["bias"]]()
-    G, C = grams(attention(params["heads"], params["d"], weight_seed(seed), bias=bias), X, n)
-    rows = relative_errors(G, C, {str(g): t for g, t in tasks.items()}, X, [n])
-    return [{**row, "gamma": float(row.pop("target"))} for row in rows]
+    common = {"d": params["d"], "n_keys": params["n_keys"], "seed": branch(seed, "cell")}
+    tasks = {str(g): Task(MixedRotation(g), **common) for g in GAMMAS}
+    kinds = {"none": None, "rotation": next(iter(tasks.values())).rotation}
+    bias = kinds.get(params["bias"], params["bias"])
+    fitted = RandomFeatureAttention(params["heads"], bias=bias, random_state=learner_seed(seed))
+    # An estimated bias depends on the target, so each has its own heads.
+    groups = [{name: task} for name, task in tasks.items()] if params["bias"] == "moment" else [tasks]
+    rows = [row for group in groups for row in measure(fitted, group, params, [params["n"]], seed)]
+    if params["bias"] == "none":
+        rows = with_theory(rows, tasks, "rfa", params["heads"])
+    return {"rows": [{**row, "gamma": float(row.pop("target"))} for row in rows]}
 
 
 def draw_rotation(records: Records) -> Canvas:
@@ -69,7 +55,14 @@ def draw_rotation(records: Records) -> Canvas:
         axes = grid[0, 0]
         for i, (bias, label) in enumerate(BIASES.items()):
             curve = records.curve("gamma", "error", bias=bias)
-            points(axes, curve, color=COLORS[i], fmt=MARKERS[i] + "-", linewidth=0.9, label=label)
+            points(axes, curve, color=COLORS[i], fmt=MARKERS[i] + ":", linewidth=0.9, label=label)
+        row = records.where(bias="none").rows[0]
+        gammas = np.linspace(0, 1, 30)
+        tasks = [Task(MixedRotation(g), d=row["d"], n_keys=row["n_keys"]) for g in gammas]
+        finite = [learning_curve(task, row["n"], n_heads=row["heads"]).value for task in tasks]
+        line(axes, gammas, finite, color=COLORS[0], label="no bias, theory")
+        limit = [learning_curve(task, row["n"]).value for task in tasks]
+        line(axes, gammas, limit, color=COLORS[0], label=r"no bias, theory, $M = \infty$", **LIMIT)
         axes.set(
             xlabel=r"$\gamma$:  target $\langle x_0, (\gamma I + \sqrt{1-\gamma^2} O) x_i\rangle\langle b, x_i\rangle$",
             ylabel="error / Var $f_*$",
@@ -93,7 +86,7 @@ ROTATION = Figure(
     title="The bias must point the way of the target",
     paper=f"{PAPER}, biased RFA; the family is ours",
     shows="An identity bias gains exactly as far as the target's correlations are along the identity; a bias along the "
-    "target's rotation mirrors it, and one estimated from the data recovers part of the gain.",
+    "target's rotation mirrors it, and one estimated from the data recovers part of the gain. " + CAPTION,
     scales={
         "quick": [Grid({"d": 16, "n_keys": 16, "heads": 600, "bias": list(BIASES), "n": 1024, "n_test": 500}, seeds=5)],
         "paper": [
@@ -146,11 +139,9 @@ ROTATION = Figure(
 
 def run_scale(params: Params, seed: np.random.SeedSequence) -> Record:
     """All targets at one strength of the bias."""
-    tasks = planted(SCALE_TARGETS, params["d"], params["n_keys"], seed)
-    n = params["n"]
-    X = examples(tasks["f2_q1"], n + params["n_test"], seed)
-    heads = attention(params["heads"], params["d"], weight_seed(seed), bias="identity", bias_scale=params["scale"])
-    return {"rows": relative_errors(*grams(heads, X, n), tasks, X, [n])}
+    tasks = planted(SCALE_TARGETS, params, seed)
+    options = {"bias": "identity", "bias_scale": params["scale"], "random_state": learner_seed(seed)}
+    return {"rows": measure(RandomFeatureAttention(params["heads"], **options), tasks, params, [params["n"]], seed)}
 
 
 def draw_scale(records: Records) -> Canvas:

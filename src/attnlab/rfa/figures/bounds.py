@@ -11,10 +11,10 @@ from attnlab.common.drawing import COLORS, MARKERS, line, panels, points, style
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.statistics import Statistic, decay, deterministic, largest, of, ratio_of_means
-from attnlab.rfa.figures.curves import TITLES, doubling, examples, planted, weight_seed
+from attnlab.rfa.figures.curves import doubling, examples, learner_seed, planted, title
 from attnlab.rfa.figures.panels import legend_below, value_ticks
 from attnlab.rfa.learners import RandomFeatureAttention
-from attnlab.rfa.solvers.erm import LOSSES
+from attnlab.rfa.solvers.erm import LOSSES, NormBall
 from attnlab.rfa.theory import complexity_exact, excess_risk_bound
 
 if TYPE_CHECKING:
@@ -27,21 +27,22 @@ DELTA = 0.1
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """Risk under the Huber loss (1-Lipschitz) over the ball of the theorem, and the bounds, for each n."""
-    tasks = planted(TARGETS, params["d"], params["n_keys"], seed)
+    tasks = planted(TARGETS, params, seed)
     sizes, heads = doubling(params["n_max"]), params["heads"]
-    X = examples(tasks["f1_p2"], sizes[-1] + params["n_test"], seed)
+    X, X_test = examples(tasks["f1_p2"], params, sizes[-1], seed)
     rows = []
     for name, task in tasks.items():
-        y = task.truth(X)
-        radius = np.sqrt(complexity_exact(task) / DELTA)
+        y, y_test = task.truth(X), task.truth(X_test)
+        ball = NormBall(float(np.sqrt(complexity_exact(task) / DELTA)))
         for n in sizes:
-            learner = RandomFeatureAttention(heads, loss="huber", norm_bound=radius, random_state=weight_seed(seed))
-            f = learner.fit(X[:n], y[:n]).predict(X[sizes[-1] :])
+            fitted = RandomFeatureAttention(heads, loss="huber", ridge=ball, random_state=learner_seed(seed))
+            f = fitted.fit(X[:n], y[:n]).predict(X_test)
             rows.append(
                 {
                     "target": name,
                     "n": n,
-                    "risk": float(np.mean(LOSSES["huber"].value(f, y[sizes[-1] :]))),
+                    "risk": float(np.mean(LOSSES["huber"].value(f, y_test))),
+                    "converged": fitted.converged_,
                     "bound": excess_risk_bound(task, n, heads, delta=DELTA),
                     "paper_bound": excess_risk_bound(task, n, heads, form="paper", delta=DELTA),
                 }
@@ -59,7 +60,7 @@ def draw(records: Records) -> Canvas:
             for i, (column, label) in enumerate({"bound": "explicit bound", "paper_bound": "paper's, $C = 1$"}.items()):
                 curve = here.curve("n", column)
                 line(axes, curve.x, curve.mean, color=COLORS[i + 1], label=label)
-            axes.set(xscale="log", yscale="log", title=TITLES[name], xlabel="samples $n$")
+            axes.set(xscale="log", yscale="log", title=title(name), xlabel="samples $n$")
             value_ticks(axes, here.values("n"))
         grid[0, 0].set_ylabel("excess risk (Huber)")
         legend_below(canvas, grid[0, 0], 3)

@@ -11,7 +11,7 @@ from attnlab.common.drawing import COLORS, line, panels, style
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.statistics import deterministic
-from attnlab.rfa.figures.curves import TITLES
+from attnlab.rfa.figures.curves import title
 from attnlab.rfa.figures.panels import value_ticks
 from attnlab.rfa.task import Task
 from attnlab.rfa.theory import complexity, complexity_approx, complexity_exact
@@ -57,7 +57,7 @@ def draw(records: Records) -> Canvas:
             for i, (column, (label, dashes)) in enumerate(curves.items()):
                 curve = records.curve("d", column, q=q)
                 line(axes, curve.x, curve.mean, color=COLORS[i], linestyle=dashes, label=label)
-            axes.set(xscale="log", yscale="log", xlabel="dimension $d$", title=TITLES[f"f2_q{q}"])
+            axes.set(xscale="log", yscale="log", xlabel="dimension $d$", title=title(f"f2_q{q}"))
             value_ticks(axes, records.values("d"))
         grid[0, 0].set_ylabel("complexity $B$")
         handles, labels = grid[0, 0].get_legend_handles_labels()

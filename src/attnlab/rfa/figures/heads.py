@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,65 +10,66 @@ import numpy as np
 from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.drawing import COLORS, MARKERS, line, panels, points, style
 from attnlab.common.figure import Figure, Grid, Params, Record
-from attnlab.common.records import Records
+from attnlab.common.records import Curve, Records
 from attnlab.common.statistics import Column, Statistic, absolute, largest, of, ratio_of_means, shifted, smallest
-from attnlab.rfa.figures.curves import (
-    TITLES,
-    attention,
-    examples,
-    grams,
-    planted,
-    relative_errors,
-    weight_seed,
-)
-from attnlab.rfa.figures.panels import legend_below
-from attnlab.rfa.kernels import kernel
+from attnlab.rfa.figures.curves import INFINITE, learner, measure, planted, predictable, title, with_theory
+from attnlab.rfa.figures.panels import LIMIT, legend_below, narrow_ticks, task_of
+from attnlab.rfa.figures.theory_claims import theory_claims
+from attnlab.rfa.learners import AttentionKernelRidge
+from attnlab.rfa.task import Task
+from attnlab.rfa.theory import learning_curve
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
 TARGETS = ("f1_p2", "f2_q1", "x0_p2", "softmax_g4")
-# Zero heads stand for infinitely many: the exact kernel.
-INFINITE = 0
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """All targets at one number of heads."""
-    tasks = planted(TARGETS, params["d"], params["n_keys"], seed)
-    n = params["n"]
-    X = examples(tasks["f1_p2"], n + params["n_test"], seed)
-    model = params["model"]
-    if params["heads"] == INFINITE:
-        K = kernel(X, X[:n], kind=model, dtype="float32")
-        G, C = K[:n], K[n:]
-    else:
-        bias = "identity" if model == "brfa" else None
-        G, C = grams(attention(params["heads"], params["d"], weight_seed(seed), bias=bias), X, n)
-    return {"rows": relative_errors(G, C, tasks, X, [n])}
+    tasks, model, heads = planted(TARGETS, params, seed), params["model"], params["heads"]
+    fitted = AttentionKernelRidge(model) if heads == INFINITE else learner(model, params, seed)
+    rows = measure(fitted, tasks, params, [params["n"]], seed)
+    return {"rows": with_theory(rows, tasks, model, heads)}
 
 
 def draw(records: Records) -> Canvas:
-    """Error against the number of heads; the limit as a horizontal line."""
+    """Error against the number of heads; the limit of the exact kernel at the right."""
     with style():
-        canvas, grid = panels(1, len(TARGETS), width=3.1, height=2.9)
+        canvas, grid = panels(1, len(TARGETS), width=3.1, height=3.1)
         finite = [m for m in records.values("heads") if m != INFINITE]
         settings = sorted({(row["model"], row["n"]) for row in records})
         for axes, name in zip(grid.flat, TARGETS, strict=True):
             for i, (model, n) in enumerate(settings):
                 here = records.where(target=name, model=model, n=n)
-                curve = here.curve("heads", "error")
-                label = f"{model.upper()}, $n = {n}$"
+                curve, label = here.curve("heads", "error"), f"{model.upper()}, $n = {n}$"
                 some = curve.x != INFINITE
-                points(axes, type(curve)(*(c[some] for c in curve)), color=COLORS[i], fmt=MARKERS[i], label=label)
+                points(axes, _chosen(curve, some), color=COLORS[i], fmt=MARKERS[i], label=label)
                 if not some.all():
-                    limit = float(curve.mean[~some][0])
-                    line(axes, [finite[0], finite[-1]], [limit] * 2, color=COLORS[i], label=f"{label}, $M = \\infty$")
-                peak = n / (records.rows[0]["d"] + 1)
-                axes.axvline(peak, color=COLORS[i], linewidth=0.7, linestyle=":")
-            axes.set(xscale="log", title=TITLES[name], xlabel="heads $M$", ylim=(0, None))
+                    kernel = replace(_chosen(curve, ~some), x=np.array([2.5 * finite[-1]]))
+                    points(axes, kernel, color=COLORS[i], fmt=MARKERS[i])
+                _predictions(axes, here, task_of(here.rows[0], name), finite, COLORS[i], label)
+            axes.axvline(1.6 * finite[-1], color="0.6", linewidth=0.8, linestyle=":")
+            axes.set(xscale="log", yscale="log", title=title(name), xlabel=r"heads $M$   (right: $\infty$)")
+            narrow_ticks(axes)
         grid[0, 0].set_ylabel("error / Var $f_*$")
-        legend_below(canvas, grid[0, 0], 6)
+        legend_below(canvas, grid[0, 0], 4)
     return canvas
+
+
+def _chosen(curve: Curve, where: np.ndarray) -> Curve:
+    return Curve(*(column[where] for column in curve))
+
+
+def _predictions(axes: Axes, records: Records, task: Task, finite: list[int], color: str, label: str) -> None:
+    """Through the peak for the heads on the axis, and the limit across it; nothing where there is no prediction."""
+    row = records.rows[0]
+    if predictable(task, row["model"]):
+        heads = np.geomspace(finite[0], finite[-1], 80)
+        line(axes, heads, learning_curve(task, row["n"], n_heads=heads).value, color=color, label=f"{label}, theory")
+        limit = learning_curve(task, row["n"]).value
+        line(axes, [finite[0], 3 * finite[-1]], [limit] * 2, color=color, **LIMIT)
 
 
 def _error(target: str, heads: int, model: str, n: int) -> Column:
@@ -85,45 +87,30 @@ def _limit_gaps(records: Records) -> list[Statistic]:
     ]
 
 
-GRID = {"d": 16, "n_keys": 16}
+def _grids(n_test: int, largest: list[int]) -> list[Grid]:
+    """RFA through the peak at three sample sizes, and BRFA towards its limit at the smallest."""
+    common = {"d": 16, "n_keys": 16, "n_test": n_test}
+    heads = [10, 20, 30, 60, 100, 300, 1000, 3000]
+    return [
+        Grid({**common, "model": "rfa", "n": [256, 512], "heads": [*heads, 10_000, INFINITE]}, seeds=5),
+        Grid({**common, "model": "rfa", "n": 1024, "heads": [*heads, *largest, INFINITE]}, seeds=5),
+        Grid({**common, "model": "brfa", "n": 256, "heads": [300, 1000, 3000, INFINITE]}, seeds=5),
+    ]
+
+
 HEADS = Figure(
     name="rfa.heads",
     title="How many heads are enough",
     paper="our experiment on the model of arXiv:2307.11353",
-    shows="The error peaks where the trained parameters M(d+1) match the samples (dotted) and then falls to the limit "
-    "of the exact kernel (lines).",
-    scales={
-        "quick": [
-            Grid(
-                {**GRID, "model": "rfa", "n": 512, "heads": [10, 30, 100, 300, 1000, INFINITE], "n_test": 500}, seeds=5
-            ),
-            Grid(
-                {**GRID, "model": ["rfa", "brfa"], "n": 256, "heads": [300, 1000, 3000, INFINITE], "n_test": 500},
-                seeds=5,
-            ),
-        ],
-        "paper": [
-            Grid(
-                {**GRID, "model": "rfa", "n": 512, "heads": [10, 30, 100, 300, 1000, 3000, INFINITE], "n_test": 1000},
-                seeds=5,
-            ),
-            Grid(
-                {
-                    **GRID,
-                    "model": ["rfa", "brfa"],
-                    "n": 256,
-                    "heads": [300, 1000, 3000, 10000, INFINITE],
-                    "n_test": 1000,
-                },
-                seeds=5,
-            ),
-        ],
-    },
+    shows="The error peaks where the trained parameters M(d+1) match the samples and then falls to the limit of the "
+    "exact kernel (right of the dotted line). Lines: predictions for M heads; thin lines: for infinitely many.",
+    scales={"quick": _grids(500, []), "paper": _grids(1000, [10_000])},
     run=run,
     draw=draw,
     shared=("heads", "model"),
-    minutes={"quick": 0.2, "paper": 1.0},
+    minutes={"quick": 0.6, "paper": 1.5},
     claims=(
+        *theory_claims("rfa.heads", "from 10 to 10 000 heads", "target", "model", "n", "heads"),
         Claim(
             "rfa.heads-peak",
             "The error peaks where M(d+1) is about n (M = 30 against M = 10 and 100, n = 512)",

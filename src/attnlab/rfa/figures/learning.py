@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
-from attnlab.rfa.figures.curves import learning_curves
+from attnlab.rfa.figures.curves import doubling, learner, measure, planted, with_theory
 from attnlab.rfa.figures.learning_claims import CORRELATION_CLAIMS, KEY_CLAIMS
-from attnlab.rfa.figures.panels import draw_learning_curves
+from attnlab.rfa.figures.panels import CAPTION, draw_learning_curves
+from attnlab.rfa.figures.theory_claims import theory_claims
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -36,12 +38,19 @@ PAPER_SCALE = Grid({**SETTINGS, "model": ALL_MODELS, "n_max": 4096, "n_test": 10
 
 def run_keys(params: Params, seed: np.random.SeedSequence) -> Record:
     """All key averages for one model and replicate."""
-    return {"rows": learning_curves(KEY_TARGETS, params["model"], params, seed)}
+    return run(KEY_TARGETS, params, seed)
 
 
 def run_correlations(params: Params, seed: np.random.SeedSequence) -> Record:
     """All correlation targets for one model and replicate."""
-    return {"rows": learning_curves(CORRELATION_TARGETS, params["model"], params, seed)}
+    return run(CORRELATION_TARGETS, params, seed)
+
+
+def run(names: Sequence[str], params: Params, seed: np.random.SeedSequence) -> Record:
+    """Errors of one model on all targets along nested samples, and the predictions."""
+    model, tasks = params["model"], planted(names, params, seed)
+    rows = measure(learner(model, params, seed), tasks, params, doubling(params["n_max"]), seed)
+    return {"rows": with_theory(rows, tasks, model, params["heads"])}
 
 
 def draw_keys(records: Records) -> Canvas:
@@ -59,13 +68,13 @@ KEYS = Figure(
     title="Averages of functions of the keys",
     paper=f"{PAPER}, experiments on f_1",
     shows="Attention learns even and linear averages of key functions from far fewer samples than an MLP on the "
-    "concatenated tokens; the cubic is out of reach of both, and pooling alone explains most of the gain.",
+    "concatenated tokens; the cubic is out of reach of both, and pooling alone explains most of the gain. " + CAPTION,
     scales={"quick": [QUICK], "paper": [PAPER_SCALE]},
     run=run_keys,
     draw=draw_keys,
     shared=("model",),
     minutes={"quick": 0.7, "paper": 2.0},
-    claims=KEY_CLAIMS,
+    claims=(*KEY_CLAIMS, *theory_claims("rfa.keys", "on key and query functions", "target", "model", "n")),
 )
 
 CORRELATIONS = Figure(
@@ -73,11 +82,11 @@ CORRELATIONS = Figure(
     title="Functions of the correlations between query and keys",
     paper=f"{PAPER}, experiments on f_2",
     shows="On odd powers of the correlation and on softmax attention the bias halves the error of RFA; even powers are "
-    "not learned by any model at this scale, and a bias in the wrong direction gives nothing.",
+    "not learned by any model at this scale, and a bias in the wrong direction gives nothing. " + CAPTION,
     scales={"quick": [QUICK], "paper": [PAPER_SCALE]},
     run=run_correlations,
     draw=draw_correlations,
     shared=("model",),
     minutes={"quick": 0.7, "paper": 2.0},
-    claims=CORRELATION_CLAIMS,
+    claims=(*CORRELATION_CLAIMS, *theory_claims("rfa.correlations", "on correlations", "target", "model", "n")),
 )

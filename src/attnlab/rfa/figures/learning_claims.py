@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most, between
 from attnlab.common.records import Records
 from attnlab.common.statistics import Statistic, function_of_means, mean, of, ratio_of_means
-from attnlab.rfa.figures.curves import TARGETS
-from attnlab.rfa.task import Task
-from attnlab.rfa.theory import learning_curve
 
 PAPER = "arXiv:2307.11353"
-TOLERANCE = (
-    "root mean square deviation in units of 0.1 predicted + 0.10, the band that held every point of eight seeds of an "
-    "independent prototype; that the bound is 0.75 was fixed after a first look at pilot runs of this figure"
-)
 SEEDS = "chosen on five seeds of an independent prototype and confirmed on three held-out seeds"
 
 
@@ -35,25 +26,6 @@ def sample_ratio(records: Records) -> float:
     curve = records.curve("n", "error", target="f1_p1", model="rfmlp")
     errors = np.minimum.accumulate(np.log(curve.mean))
     return float(np.exp(np.interp(-goal, -errors, np.log(curve.x))) / 256)
-
-
-def theory_gap(prefixes: tuple[str, ...], sizes_up_to: int = 2048) -> Callable[[Records], float]:
-    """The deviation of RFA and RFMLP from their learning curves on the targets with these names."""
-
-    def gap(records: Records) -> float:
-        """Root mean square of (measured - predicted) / (0.1 predicted + 0.10) over RFA, RFMLP, targets and n."""
-        gaps: list[float] = []
-        for name in [t for t in records.values("target") if t.startswith(prefixes)]:
-            for model in ("rfa", "rfmlp"):
-                here = records.where(target=name, model=model)
-                curve, row = here.curve("n", "error"), here.rows[0]
-                task = Task(d=row["d"], n_keys=row["n_keys"], **TARGETS[name])
-                predicted = learning_curve(task, curve.x, model).value
-                deviation = (curve.mean - predicted) / (0.1 * predicted + 0.1)
-                gaps.extend(deviation[curve.x <= sizes_up_to])
-        return float(np.sqrt(np.mean(np.square(gaps))))
-
-    return gap
 
 
 KEY_CLAIMS = (
@@ -152,24 +124,6 @@ KEY_CLAIMS = (
         "Pooled units without heads are as good: the gain over RFMLP on key averages is that of permutation "
         "invariance; what heads and bias add shows on correlations (rfa.pooled-q1). No larger n is expected to change "
         "it: both models reach the quartic through the same degrees of the key.",
-    ),
-    Claim(
-        "rfa.keys-theory",
-        "The learning curve with infinitely many heads predicts RFA and RFMLP on key averages",
-        "derived here",
-        function_of_means(theory_gap(("f1",))),
-        at_most(0.75),
-        TOLERANCE,
-        kind="exploratory",
-    ),
-    Claim(
-        "rfa.query-theory",
-        "The same for functions of the query",
-        "derived here",
-        function_of_means(theory_gap(("x0",))),
-        at_most(0.75),
-        f"{TOLERANCE}; finitely many heads cost most here",
-        kind="exploratory",
     ),
 )
 
@@ -277,14 +231,5 @@ CORRELATION_CLAIMS = (
         {"quick": "fails", "paper": "fails"},
         "As for q = 2, and later: the modes of degree (4, 5) outnumber any n reached here. n beyond 65 536 would "
         "decide it.",
-    ),
-    Claim(
-        "rfa.correlations-theory",
-        "The learning curve with infinitely many heads predicts RFA and RFMLP on correlation targets",
-        "derived here",
-        function_of_means(theory_gap(("f2", "corr"))),
-        at_most(0.75),
-        TOLERANCE,
-        kind="exploratory",
     ),
 )

@@ -1,7 +1,10 @@
-"""How the experiments are drawn: relative error against one knob, theory as lines, simulation as points."""
+"""How the experiments are drawn: relative error against one knob. Simulation is points, theory for the heads that were
+simulated is a line, theory for infinitely many heads a thin line.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -11,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from attnlab.common.drawing import COLORS, MARKERS, line, panels, points, style
 from attnlab.common.records import Records
-from attnlab.rfa.figures.curves import TARGETS, TITLES
+from attnlab.rfa.figures.curves import TARGETS, predictable, size, title
 from attnlab.rfa.task import Task
 from attnlab.rfa.theory import learning_curve
 
@@ -25,29 +28,34 @@ MODEL_NAMES: Mapping[str, str] = MappingProxyType(
 MODEL_STYLE: Mapping[str, tuple[str, str]] = MappingProxyType(
     {model: (COLORS[i], MARKERS[i]) for i, model in enumerate(MODEL_NAMES)}
 )
+CAPTION = "Lines: predictions for the heads that were simulated; thin lines: for infinitely many."
+LIMIT = {"linewidth": 0.6, "alpha": 0.8}
 
 
 def legend_below(canvas: Canvas, axes: Axes, columns: int) -> None:
     """One legend for all panels, outside the data."""
     handles, labels = axes.get_legend_handles_labels()
-    order = sorted(range(len(labels)), key=lambda i: labels[i].endswith("theory"))
-    handles, labels = [handles[i] for i in order], [labels[i] for i in order]
-    canvas.legend(handles, labels, loc="outside lower center", ncols=columns)
+    order = sorted(range(len(labels)), key=lambda i: ("theory" in labels[i], r"\infty" in labels[i]))
+    canvas.legend([handles[i] for i in order], [labels[i] for i in order], loc="outside lower center", ncols=columns)
+
+
+def task_of(row: Mapping[str, Any], name: str, **changed: Any) -> Task:
+    """The task of a cell, but for its seed, on which no prediction here depends."""
+    return Task(**{"d": row["d"], "n_keys": row["n_keys"], **TARGETS[name], **changed})
 
 
 def draw_learning_curves(records: Records, names: Sequence[str], columns: int) -> Canvas:
     """One panel per target: error against n for every model, with the predictions for RFA and RFMLP."""
-    rows = -(-len(names) // columns)
     with style():
-        canvas, grid = panels(rows, columns, width=3.3, height=2.6)
+        canvas, grid = panels(math.ceil(len(names) / columns), columns, width=3.3, height=2.6)
         for axes, name in zip(grid.flat, names, strict=False):
             here = records.where(target=name)
             for model in [m for m in MODEL_NAMES if m in here.values("model")]:
                 color, marker = MODEL_STYLE[model]
-                points(axes, here.curve("n", "error", model=model), color=color, fmt=marker, label=MODEL_NAMES[model])
-                if model in ("rfa", "rfmlp") and not name.startswith("softmax"):
-                    _theory(axes, here, name, model, color)
-            axes.set(xscale="log", yscale="log", title=TITLES[name])
+                mine = here.where(model=model)
+                points(axes, mine.curve("n", "error"), color=color, fmt=marker, label=MODEL_NAMES[model])
+                predictions_along_n(axes, mine, task_of(mine.rows[0], name), color, MODEL_NAMES[model])
+            axes.set(xscale="log", yscale="log", title=title(name))
             axes.axhline(1, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
             value_ticks(axes, here.values("n"))
             narrow_ticks(axes)
@@ -55,15 +63,19 @@ def draw_learning_curves(records: Records, names: Sequence[str], columns: int) -
             axes.set_xlabel("samples $n$")
         for axes in grid[:, 0]:
             axes.set_ylabel("error / Var $f_*$")
-        legend_below(canvas, grid[0, 0], 6)
+        legend_below(canvas, grid[0, 0], 4)
     return canvas
 
 
-def _theory(axes: Axes, records: Records, name: str, model: str, color: str) -> None:
-    row = records.rows[0]
-    sizes = np.geomspace(min(records.values("n")), max(records.values("n")), 25)
-    task = Task(d=row["d"], n_keys=row["n_keys"], **TARGETS[name])
-    line(axes, sizes, learning_curve(task, sizes, model).value, color=color, label=f"{MODEL_NAMES[model]}, theory")
+def predictions_along_n(axes: Axes, records: Records, task: Task, color: str, label: str) -> None:
+    """The line of the heads that were simulated and that of infinitely many; nothing where there is no prediction."""
+    row, sizes = records.rows[0], records.values("n")
+    if predictable(task, row["model"]):
+        n = np.geomspace(min(sizes), max(sizes), 30)
+        finite = learning_curve(task, n, row["model"], **size(row["model"], row["heads"], row["d"]))
+        line(axes, n, finite.value, color=color, label=f"{label}, theory")
+        limit = learning_curve(task, n, row["model"])
+        line(axes, n, limit.value, color=color, label=f"{label}, theory, $M = \\infty$", **LIMIT)
 
 
 def narrow_ticks(axes: Axes) -> None:
@@ -79,7 +91,7 @@ def narrow_ticks(axes: Axes) -> None:
 
 def value_ticks(axes: Axes, values: Sequence[float]) -> None:
     """Ticks at the values that were run, six at most."""
-    shown = list(values)[:: -(-len(values) // 6)]
+    shown = list(values)[:: math.ceil(len(values) / 6)]
     axes.set_xticks(shown, [f"{value:g}" for value in shown])
     axes.xaxis.set_minor_locator(NullLocator())
 
@@ -94,26 +106,28 @@ def draw_knob(
     *,
     columns: int = 3,
     logarithmic: bool = True,
-    theory: Callable[[Records, str, str, Any], np.ndarray | None] | None = None,
+    theory: Callable[[Records, str, str, Any], tuple[np.ndarray, np.ndarray] | None] | None = None,
 ) -> Canvas:
     """One panel per target: error against ``knob``, one set of points per value of ``series``.
 
-    ``theory(records, knob, target, value)`` gives the line of a value of the series, or None; without it points are
-    joined.
+    ``theory(records, knob, target, value)`` gives the lines of a value of the series, for the heads that were simulated
+    and for infinitely many, or None; without them points are joined.
     """
     columns = min(columns, len(names))
     with style():
-        canvas, grid = panels(-(-len(names) // columns), columns, width=3.3, height=2.8)
+        canvas, grid = panels(math.ceil(len(names) / columns), columns, width=3.3, height=2.8)
         for axes, name in zip(grid.flat, names, strict=True):
             here = records.where(target=name)
             for i, value in [(i, v) for i, v in enumerate(labels) if v in here.values(series)]:
                 curve = here.curve(knob, "error", **{series: value})
-                predicted = theory(here, knob, name, value) if theory else None
+                predicted = theory(here.where(**{series: value}), knob, name, value) if theory else None
                 join = "-" if theory is None else ":" if predicted is None else ""
                 points(axes, curve, color=COLORS[i], fmt=MARKERS[i] + join, linewidth=0.9, label=labels[value])
                 if predicted is not None:
-                    line(axes, curve.x, predicted, color=COLORS[i], label=f"{labels[value]}, theory")
-            axes.set(title=TITLES[name], xlabel=xlabel)
+                    line(axes, curve.x, predicted[0], color=COLORS[i], label=f"{labels[value]}, theory")
+                    limit = f"{labels[value]}, theory, $M = \\infty$"
+                    line(axes, curve.x, predicted[1], color=COLORS[i], label=limit, **LIMIT)
+            axes.set(title=title(name), xlabel=xlabel)
             if logarithmic:
                 axes.set(xscale="log", yscale="log")
                 narrow_ticks(axes)

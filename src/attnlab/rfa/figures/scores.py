@@ -11,8 +11,9 @@ from attnlab.common.drawing import COLORS, panels, style
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.statistics import Column, mean, of, ratio_of_means
-from attnlab.rfa.figures.curves import TITLES, attention, examples, grams, planted, relative_errors, weight_seed
+from attnlab.rfa.figures.curves import learner_seed, measure, planted, title
 from attnlab.rfa.figures.panels import legend_below, narrow_ticks
+from attnlab.rfa.learners import RandomFeatureAttention
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -29,17 +30,15 @@ SCORES = {
 
 
 def run_scores(params: Params, seed: np.random.SeedSequence) -> Record:
-    """All targets for one score function."""
-    tasks = planted(SCORE_TARGETS, params["d"], params["n_keys"], seed)
-    n = params["n_max"]
-    X = examples(tasks["f1_p2"], n + params["n_test"], seed)
-    score, bias = SCORES[params["score"]]
-    heads = attention(params["heads"], params["d"], weight_seed(seed), bias=bias, score=score)
-    return {"rows": relative_errors(*grams(heads, X, n), tasks, X, [n // 4, n])}
+    """All targets for one activation."""
+    tasks, n = planted(SCORE_TARGETS, params, seed), params["n_max"]
+    activation, bias = SCORES[params["score"]]
+    fitted = RandomFeatureAttention(params["heads"], activation=activation, bias=bias, random_state=learner_seed(seed))
+    return {"rows": measure(fitted, tasks, params, [n // 4, n], seed)}
 
 
 def draw_scores(records: Records) -> Canvas:
-    """Bars per score function and target, at two sample sizes."""
+    """Bars per activation and target, at two sample sizes."""
     sizes, names = records.values("n"), list(SCORES)
     with style():
         canvas, grid = panels(1, len(SCORE_TARGETS), width=3.0, height=3.2)
@@ -55,7 +54,7 @@ def draw_scores(records: Records) -> Canvas:
                     capsize=2,
                     label=f"$n = {n}$",
                 )
-            axes.set(yscale="log", title=TITLES[target])
+            axes.set(yscale="log", title=title(target))
             narrow_ticks(axes)
             axes.set_xticks(range(len(names)), names, rotation=50, ha="right")
             axes.grid(visible=False, axis="x")

@@ -1,4 +1,4 @@
-"""E8 and E9: the number of keys and the dimension, with the prediction of infinitely many heads."""
+"""E8 and E9: the number of keys and the dimension."""
 
 from __future__ import annotations
 
@@ -10,17 +10,9 @@ from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.statistics import Column, largest, of, ratio_of_means
-from attnlab.rfa.figures.curves import (
-    TARGETS,
-    examples,
-    feature_map,
-    grams,
-    planted,
-    relative_errors,
-    weight_seed,
-)
-from attnlab.rfa.figures.panels import MODEL_NAMES, draw_knob
-from attnlab.rfa.task import Task
+from attnlab.rfa.figures.curves import INFINITE, learner, measure, planted, predictable, size, with_theory
+from attnlab.rfa.figures.panels import CAPTION, MODEL_NAMES, draw_knob, task_of
+from attnlab.rfa.figures.theory_claims import theory_claims
 from attnlab.rfa.theory import learning_curve
 
 if TYPE_CHECKING:
@@ -34,23 +26,27 @@ DIMENSION_TARGETS = ("f2_q1", "softmax_g4")
 def run_models(params: Params, seed: np.random.SeedSequence) -> Record:
     """The cell of E8 and E9: one model at one number of keys and one dimension."""
     names = KEY_COUNT_TARGETS if params["sweep"] == "keys" else DIMENSION_TARGETS
-    tasks = planted(names, params["d"], params["n_keys"], seed)
-    n = params["n"]
-    X = examples(next(iter(tasks.values())), n + params["n_test"], seed)
-    maps = feature_map(params["model"], params["heads"], params["d"], params["n_keys"], weight_seed(seed))
-    return {"rows": relative_errors(*grams(maps, X, n), tasks, X, [n])}
+    tasks, model = planted(names, params, seed), params["model"]
+    rows = measure(learner(model, params, seed), tasks, params, [params["n"]], seed)
+    return {"rows": with_theory(rows, tasks, model, params["heads"])}
 
 
-def _predicted(records: Records, knob: str, target: str, model: str) -> np.ndarray | None:
+def _predicted(records: Records, knob: str, target: str, model: str) -> tuple[np.ndarray, np.ndarray] | None:
     """The learning curve at the cells' settings, along the knob; None where there is no prediction."""
-    if model not in ("rfa", "rfmlp") or target.startswith("softmax"):
+    if not predictable(task_of(records.rows[0], target), model):
         return None
-    row = records.rows[0]
-    errors = []
-    for value in records.values(knob):
-        setting = {"d": row["d"], "n_keys": row["n_keys"], knob: int(value)}
-        errors.append(learning_curve(Task(**setting, **TARGETS[target]), row["n"], model).value)
-    return np.array(errors)
+    rows = [records.where(**{knob: value}).rows[0] for value in records.values(knob)]
+    tasks = [task_of(row, target) for row in rows]
+    finite, limit = (
+        np.array(
+            [
+                learning_curve(task, row["n"], model, **size(model, row["heads"] if some else INFINITE, task.d)).value
+                for task, row in zip(tasks, rows, strict=True)
+            ]
+        )
+        for some in (True, False)
+    )
+    return finite, limit
 
 
 def draw_key_count(records: Records) -> Canvas:
@@ -72,7 +68,7 @@ KEY_COUNT = Figure(
     title="The number of keys",
     paper=f"{PAPER}, sample complexity free of the number of keys",
     shows="At fixed n the error of RFA on key averages barely depends on N, that of RFMLP grows; on functions of the "
-    "query RFA even improves with N, and at N = 2 RFMLP wins.",
+    "query RFA even improves with N, and at N = 2 RFMLP wins. " + CAPTION,
     scales={
         "quick": [
             Grid(
@@ -109,6 +105,7 @@ KEY_COUNT = Figure(
     shape=("n_keys",),
     minutes={"quick": 0.3, "paper": 0.8},
     claims=(
+        *theory_claims("rfa.key-count", "at every number of keys", "target", "model", "n_keys"),
         Claim(
             "rfa.keys-free",
             "RFA's error on the quadratic average is nearly free of N (N = 32 over N = 2)",
@@ -166,7 +163,7 @@ DIMENSION = Figure(
     title="The dimension of the tokens",
     paper=f"{PAPER}, dimension-free cost of correlations under a bias",
     shows="At fixed n the correlation target is learned only while n exceeds the number of modes; the bias helps by a "
-    "constant factor at every d.",
+    "constant factor at every d. " + CAPTION,
     scales={
         "quick": [
             Grid(
@@ -215,6 +212,7 @@ DIMENSION = Figure(
     shape=("d",),
     minutes={"quick": 0.3, "paper": 1.3},
     claims=(
+        *theory_claims("rfa.dimension", "at every dimension", "target", "model", "d"),
         Claim(
             "rfa.dimension-softmax",
             "The bias helps on softmax attention at every dimension (largest BRFA/RFA)",

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from types import MethodType
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from attnlab.common.validation import integer, one_of, positive
+from attnlab.common.validation import integer, one_of
+from attnlab.rfa.activations import as_activation
 from attnlab.rfa.bias import NAMES, mean_matrix, moment_bias
 from attnlab.rfa.features import AttentionFeatures, each_token_as_query
-from attnlab.rfa.learners.base import RidgeOnFeatures
-from attnlab.rfa.position import ENCODINGS, encode
-from attnlab.rfa.scores import check_score
-
-
-class ScoreParameter:
-    """Lets the parameter ``score`` (what attention does to its scores) live beside scikit-learn's method ``score``.
-
-    Reading ``estimator.score`` gives the method; assigning stores the parameter, which ``get_params`` reports.
-    """
-
-    def __get__(self, estimator: RidgeOnFeatures | None, owner: type | None = None) -> Any:
-        return RidgeOnFeatures.score if estimator is None else MethodType(RidgeOnFeatures.score, estimator)
-
-    def __set__(self, estimator: RidgeOnFeatures, value: Any) -> None:
-        estimator.__dict__["score"] = value
+from attnlab.rfa.learners.features import RidgeOnFeatures
 
 
 class RandomFeatureAttention(RidgeOnFeatures):
@@ -43,17 +29,16 @@ class RandomFeatureAttention(RidgeOnFeatures):
     ----------
     n_heads : number of heads M.
     bias : mean of W (BRFA): None, ``"identity"``, a matrix (d, d), or ``"moment"`` (read off the data).
-    bias_scale, tau : scale of the bias; standard deviation of the entries of W.
-    ridge : penalty lambda, or a sequence of candidates of which leave-one-out picks the best.
-    score : ``relu``, ``exp``, ``identity``, ``square``, ``erf``, ``softmax``.
-    normalize : ``mean`` (1/N), ``softmax`` over the keys, ``relu_sum`` (ReLU scores divided by their sum).
-    position : positional encoding of the keys, None, ``"onehot"`` or ``"sinusoidal"``.
-    self_attention : every token is the query in turn and attends to all tokens; y is (n, tokens) or (n, tokens, k).
+    bias_scale : scale of the bias.
+    ridge : penalty lambda; a sequence of candidates, of which leave-one-out picks the best; or a :class:`NormBall`,
+        which bounds |theta| in its place.
+    activation : ``relu``, ``exp``, ``identity``, ``square``, ``erf`` (averaged over the keys), ``softmax``,
+        ``relu_sum`` (which sum to one), or an :class:`~attnlab.rfa.activations.Activation`; it owns the spread of W.
     loss : ``squared``, ``logistic`` (y = ±1, ``predict`` gives the margin) or ``huber``.
-    norm_bound : minimise over the ball |theta| <= norm_bound instead of penalising.
     solver : ``dual`` (n x n system), ``streamed`` (same, features computed twice, memory O(n^2) for any number of
         heads), ``primal`` (P x P), ``cg`` (Nyström-preconditioned), ``auto``.
-    dtype, device : of features and Gram matrix; the solve is in float64.
+    compute : device, dtype (float32 by default), precision of products, devices and memory of features and Gram
+        matrix; the solve is in float64.
     n_tokens : tokens of the flat form ``X (n, n_tokens * d)``.
     random_state : seed of the heads; the first M heads are the same for any larger n_heads.
 
@@ -61,7 +46,8 @@ class RandomFeatureAttention(RidgeOnFeatures):
     ----------
     coef_ : theta in feature order (P, k);  values_ : the same by head, (M, d+1, k).
     bias_ : S, the mean of W before scaling, or None;  seed_ : seed of the heads.
-    ridge_, converged_, n_iter_, path_ : what the solver did.
+    ridge_ : the ridge that was used, on a ball the multiplier;  path_ : the candidates' errors, or None.
+    converged_, n_iter_, stop_reason_ : how the solver ended.
 
     Examples
     --------
@@ -72,86 +58,87 @@ class RandomFeatureAttention(RidgeOnFeatures):
     True
     """
 
-    score = ScoreParameter()
-
     def __init__(
         self,
         n_heads: Any = 1000,
         *,
         bias: Any = None,
         bias_scale: Any = 1.0,
-        tau: Any = 0.5,
         ridge: Any = 1e-6,
-        score: Any = "relu",
-        normalize: Any = "mean",
-        position: Any = None,
-        self_attention: Any = False,
+        activation: Any = "relu",
         loss: Any = "squared",
-        norm_bound: Any = None,
         solver: Any = "auto",
-        dtype: Any = "float32",
-        device: Any = "cpu",
+        compute: Any = None,
         n_tokens: Any = None,
         random_state: Any = None,
     ) -> None:
         self.n_heads = n_heads
         self.bias = bias
         self.bias_scale = bias_scale
-        self.tau = tau
         self.ridge = ridge
-        self.score = score  # stored beside the method, see ScoreParameter
-        self.normalize = normalize
-        self.position = position
-        self.self_attention = self_attention
+        self.activation = activation
         self.loss = loss
-        self.norm_bound = norm_bound
         self.solver = solver
-        self.dtype = dtype
-        self.device = device
+        self.compute = compute
         self.n_tokens = n_tokens
         self.random_state = random_state
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of this estimator, ``score`` being the score function."""
-        return {**super().get_params(deep), "score": vars(self)["score"]}
+    def _is_estimated(self) -> bool:
+        return isinstance(self.bias, str) and one_of("bias", self.bias, NAMES) == "moment"
 
-    def fit(self, X: Any, y: Any) -> RandomFeatureAttention:
-        """Draw the heads and fit their values to ``y`` (n,) or (n, k), or (n, tokens[, k]) in self-attention."""
-        integer("n_heads", self.n_heads, low=1)
-        positive("tau", self.tau)
-        check_score(vars(self)["score"], self.normalize)
-        if self.position is not None:
-            one_of("position", self.position, ENCODINGS)
-        super().fit(X, y)
-        return self
-
-    def _per_token(self) -> int | None:
-        return self.tokens_ if self.self_attention else None
+    def _depends_on_sample(self) -> bool:
+        return self._is_estimated()
 
     def _prepare(self, X: np.ndarray, Y: np.ndarray) -> None:
         """The bias matrix S, checked against the width of the tokens or estimated."""
-        d = self._inputs(X[:1]).shape[2]
-        if isinstance(self.bias, str):
-            one_of("bias", self.bias, NAMES)
-        if isinstance(self.bias, str) and self.bias == "moment":
+        integer("n_heads", self.n_heads, low=1)
+        as_activation(self.activation)
+        d = X.shape[2]
+        if self._is_estimated():
             self.bias_: np.ndarray | None = moment_bias(self._inputs(X).astype(np.float64), Y.mean(axis=1))
         else:
             given = self.bias if self.bias is None or isinstance(self.bias, str) else np.asarray(self.bias)
             self.bias_ = None if given is None else mean_matrix(given, d)[:d, :d]
         mean_matrix(self.bias_, d, self.bias_scale)
 
-    def _inputs(self, X: np.ndarray) -> np.ndarray:
-        """Places appended; in self-attention each token becomes a query before all tokens."""
-        X = encode(X, self.position)
-        return each_token_as_query(X) if self.self_attention else X
-
     def _feature_map(self) -> AttentionFeatures:
-        d = self._inputs(np.zeros((1, self.tokens_, self.d_))).shape[2]
-        score, normalize = check_score(vars(self)["score"], self.normalize)
-        W0 = mean_matrix(self.bias_, d, self.bias_scale)
-        return AttentionFeatures(self.n_heads, d, self.seed_, W0, self.tau, score, normalize)
+        W0 = mean_matrix(self.bias_, self.d_, self.bias_scale)
+        return AttentionFeatures(self.n_heads, self.d_, self.seed_, W0, as_activation(self.activation))
 
     @property
     def values_(self) -> np.ndarray:
         """theta by head, ``(M, d + 1, k)``; the model's v_m are these divided by sqrt(M)."""
         return self._feature_map().by_head(self.coef_)
+
+
+class RandomFeatureSelfAttention(RandomFeatureAttention):
+    """Random-feature attention with every token as the query in turn, which attends to all tokens.
+
+    Parameters as :class:`RandomFeatureAttention`. y is (n, tokens) or (n, tokens, k), and predictions move with the
+    tokens under permutations; a sequence of one token may have y (n,).
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
+    def _inputs(self, X: np.ndarray) -> np.ndarray:
+        return each_token_as_query(X)
+
+    def _targets(self, y: Any, n: int) -> np.ndarray:
+        """y as (n * tokens, k)."""
+        y = self._numbers(y)
+        alone = self.tokens_ == 1 and y.ndim == 1 and len(y) == n
+        if not alone and (y.ndim not in (2, 3) or y.shape[:2] != (n, self.tokens_)):
+            shape = f"({n}, {self.tokens_})"
+            raise ValueError(f"self-attention needs y of shape {shape} or ({n}, {self.tokens_}, k), got {y.shape}")
+        self.output_shape_ = list(y.shape[1:])
+        return np.asarray(y.reshape(n * self.tokens_, -1), dtype=np.float64)
+
+    def _shared_path(self, X: Any, y: Any, X_test: Any, sizes: Sequence[int]) -> None:
+        """An example is several rows: the fits are made one by one."""
+        return
+
+    def _shaped(self, f: np.ndarray) -> np.ndarray:
+        return f.reshape(-1, *self.output_shape_)

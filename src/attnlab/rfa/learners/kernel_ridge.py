@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from attnlab.common.validation import one_of, positive
-from attnlab.rfa.backend import solve_shifted
+from attnlab.common.compute import Compute
+from attnlab.common.validation import one_of
+from attnlab.rfa.activations import Activation
+from attnlab.rfa.backend import Backend, Blas, backend
 from attnlab.rfa.kernels import KINDS, kernel
-from attnlab.rfa.learners.base import KernelMachine, check_ridge, fit_gram
+from attnlab.rfa.learners.base import KernelMachine, check_ridge
 from attnlab.rfa.sets import pad
-from attnlab.rfa.solvers.erm import LOSSES
+from attnlab.rfa.solvers.gram_fit import fit_gram
+from attnlab.rfa.solvers.ridge import nested_solve
 
 
 class AttentionKernelRidge(KernelMachine):
@@ -24,12 +27,12 @@ class AttentionKernelRidge(KernelMachine):
 
     Parameters
     ----------
-    kernel : ``rfa``, ``brfa``, ``exp``, ``identity``, ``square``, ``erf``, ``mlp``, ``patch``, see
-        :func:`attnlab.rfa.kernel`.
-    bias, bias_scale, tau : law of W; ``brfa`` means ``bias="identity"``.
-    ridge : penalty lambda, or candidates of which leave-one-out picks the best.
-    loss, norm_bound : as in :class:`RandomFeatureAttention`.
-    dtype : of the kernel; the solve is in float64.
+    kernel : ``rfa``, ``brfa``, ``exp``, ``identity``, ``square``, ``erf``, ``rfmlp``, ``patch`` or an
+        :class:`~attnlab.rfa.activations.Activation`, see :func:`attnlab.rfa.kernel`.
+    bias, bias_scale : mean of W; ``brfa`` means ``bias="identity"``.
+    ridge : penalty lambda, candidates of which leave-one-out picks the best, or a :class:`NormBall`.
+    loss : as in :class:`RandomFeatureAttention`.
+    compute : device and dtype of the kernel (float32 by default) and device of the solve, which is in float64.
     n_tokens : tokens of the flat form.
 
     Attributes
@@ -38,46 +41,53 @@ class AttentionKernelRidge(KernelMachine):
     X_fit_ : the training tokens, array or list.
     """
 
+    options: ClassVar[tuple[str, ...]] = ("device", "dtype")
+
     def __init__(
         self,
         kernel: Any = "rfa",
         *,
         bias: Any = None,
         bias_scale: Any = 1.0,
-        tau: Any = 0.5,
         ridge: Any = 1e-6,
         loss: Any = "squared",
-        norm_bound: Any = None,
-        dtype: Any = "float32",
+        compute: Any = None,
         n_tokens: Any = None,
     ) -> None:
         self.kernel = kernel
         self.bias = bias
         self.bias_scale = bias_scale
-        self.tau = tau
         self.ridge = ridge
         self.loss = loss
-        self.norm_bound = norm_bound
-        self.dtype = dtype
+        self.compute = compute
         self.n_tokens = n_tokens
 
     def fit(self, X: Any, y: Any) -> AttentionKernelRidge:
         """Solve for the dual coefficients; all outputs share one factorisation."""
-        one_of("kernel", self.kernel, KINDS)
-        one_of("loss", self.loss, LOSSES)
-        positive("tau", self.tau)
-        ridges = check_ridge(self.ridge)
+        if not isinstance(self.kernel, Activation):
+            one_of("kernel", self.kernel, KINDS)
+        ridge = check_ridge(self.ridge)
         tokens = self._examples(X, reset=True)
         Y = self._targets(y, len(tokens))
-        K = self._kernel(tokens, None)
-        if len(ridges) == 1 and self.loss == "squared" and self.norm_bound is None:
-            self.alpha_ = solve_shifted(K, len(Y) * float(ridges[0]), Y)
-            self.ridge_, self.converged_, self.n_iter_, self.path_ = float(ridges[0]), True, 1, None
-        else:
-            fitted = fit_gram(K, Y, ridges, self.loss, self.norm_bound)
-            self.alpha_, self.ridge_, self.converged_, self.n_iter_, self.path_ = fitted
+        # The kernel is a NumPy array wherever it was computed; on a GPU the system is solved there as well.
+        self.alpha_ = self._ended(fit_gram(self._kernel(tokens, None), Y, ridge, self.loss, self._solver()))
         self.X_fit_ = tokens
         return self
+
+    def _solver(self) -> Backend:
+        machine = self._machine
+        return backend(Compute("gpu")) if machine.device == "gpu" else Blas()
+
+    def _shared_path(self, X: Any, y: Any, X_test: Any, sizes: Sequence[int]) -> np.ndarray | None:
+        most = max(sizes)
+        if not isinstance(X, np.ndarray):
+            return None
+        tokens = self._examples(X[:most], reset=True)
+        Y = self._targets(y[:most], most)
+        ridge = float(self.ridge)
+        alphas = nested_solve(self._kernel(tokens, None), Y, sizes, [n * ridge for n in sizes])
+        C = self._kernel(self._examples(X_test, reset=False), tokens).astype(np.float64)
+        return np.stack([(C[:, : len(a)] @ a).reshape(len(C), *self.output_shape_) for a in alphas])
 
     def predict(self, X: Any) -> np.ndarray:
         """f(X), of the shape of y."""
@@ -87,7 +97,8 @@ class AttentionKernelRidge(KernelMachine):
 
     def _kernel(self, X: Any, X2: Any) -> np.ndarray:
         bias = None if self.bias is None else self.bias if isinstance(self.bias, str) else np.asarray(self.bias)
-        return kernel(X, X2, kind=self.kernel, bias=bias, bias_scale=self.bias_scale, tau=self.tau, dtype=self.dtype)
+        law = {"kind": self.kernel, "bias": bias, "bias_scale": self.bias_scale}
+        return kernel(X, X2, **law, dtype=self._dtype, device=self._machine.device)
 
     def _examples(self, X: Any, *, reset: bool) -> np.ndarray | list[np.ndarray]:
         """A token array, or a list of examples of different lengths."""

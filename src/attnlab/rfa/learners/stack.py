@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.common.validation import integer, one_of
+from attnlab.common.seeds import stream
+from attnlab.common.validation import integer
 from attnlab.rfa.backend import Blas, Features
 from attnlab.rfa.bias import mean_matrix
 from attnlab.rfa.features import AttentionFeatures, each_token_as_query
-from attnlab.rfa.learners.base import RidgeOnFeatures
+from attnlab.rfa.learners.base import draw_seed
+from attnlab.rfa.learners.features import RidgeOnFeatures
 from attnlab.rfa.solvers.ridge import apply
 
 
@@ -30,7 +32,7 @@ class RFAStack(RidgeOnFeatures):
     n_layers : attention layers in all; 1 is :class:`RandomFeatureAttention`.
     width : random read-outs that a lower layer appends to each token.
     inner_heads : heads of a lower layer.
-    n_heads, ridge, loss, norm_bound, solver, dtype, device, n_tokens, random_state : of the top layer, as in
+    n_heads, ridge, loss, solver, compute, n_tokens, random_state : of the top layer, as in
         :class:`RandomFeatureAttention`.
 
     Attributes
@@ -47,10 +49,8 @@ class RFAStack(RidgeOnFeatures):
         n_heads: Any = 1000,
         ridge: Any = 1e-6,
         loss: Any = "squared",
-        norm_bound: Any = None,
         solver: Any = "auto",
-        dtype: Any = "float32",
-        device: Any = "cpu",
+        compute: Any = None,
         n_tokens: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -60,23 +60,18 @@ class RFAStack(RidgeOnFeatures):
         self.n_heads = n_heads
         self.ridge = ridge
         self.loss = loss
-        self.norm_bound = norm_bound
         self.solver = solver
-        self.dtype = dtype
-        self.device = device
+        self.compute = compute
         self.n_tokens = n_tokens
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> RFAStack:
-        """Draw all layers and fit the values of the top one."""
-        for name in ("n_layers", "width", "inner_heads", "n_heads"):
-            integer(name, getattr(self, name), low=1)
-        one_of("dtype", self.dtype, ("float32", "float64"))
-        super().fit(X, y)
-        return self
+    def _depends_on_sample(self) -> bool:
+        return bool(self.n_layers > 1)
 
     def _prepare(self, X: np.ndarray, Y: np.ndarray) -> None:
         """Standardise the read-outs of each lower layer on the training tokens."""
+        for name in ("n_layers", "width", "inner_heads", "n_heads"):
+            integer(name, getattr(self, name), low=1)
         self.centers_ = np.zeros((self.n_layers - 1, self.width))
         self.scales_ = np.ones((self.n_layers - 1, self.width))
         for layer in range(self.n_layers - 1):
@@ -90,10 +85,9 @@ class RFAStack(RidgeOnFeatures):
         return X
 
     def _read_outs(self, X: np.ndarray, layer: int) -> np.ndarray:
-        d, device = X.shape[2], Blas(self.dtype)
-        heads = AttentionFeatures(self.inner_heads, d, self.seed_ + 1 + layer, mean_matrix(None, d))
-        rng = np.random.default_rng([self.seed_, layer])
-        V = rng.standard_normal((sum(heads.sizes), self.width))
+        d, device = X.shape[2], Blas(self._dtype)
+        heads = AttentionFeatures(self.inner_heads, d, draw_seed(self.seed_, "layer", layer), mean_matrix(None, d))
+        V = stream(self.seed_, "learner", "rfa", "read-outs", layer).standard_normal((sum(heads.sizes), self.width))
         return apply(Features(heads, device.put(each_token_as_query(X)), device), V).reshape(*X.shape[:2], self.width)
 
     def _append(self, X: np.ndarray, Z: np.ndarray, layer: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnlab.common.validation import integer
 from attnlab.rfa.features import MLPFeatures, PatchFeatures
-from attnlab.rfa.learners.base import RidgeOnFeatures
+from attnlab.rfa.learners.features import RidgeOnFeatures
 
 HEADS_MATCHED = 1000
 
@@ -22,20 +22,16 @@ class _RandomUnits(RidgeOnFeatures):
         *,
         ridge: Any = 1e-6,
         loss: Any = "squared",
-        norm_bound: Any = None,
         solver: Any = "auto",
-        dtype: Any = "float32",
-        device: Any = "cpu",
+        compute: Any = None,
         n_tokens: Any = None,
         random_state: Any = None,
     ) -> None:
         self.width = width
         self.ridge = ridge
         self.loss = loss
-        self.norm_bound = norm_bound
         self.solver = solver
-        self.dtype = dtype
-        self.device = device
+        self.compute = compute
         self.n_tokens = n_tokens
         self.random_state = random_state
 

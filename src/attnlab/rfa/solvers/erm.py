@@ -24,11 +24,32 @@ from types import MappingProxyType
 import numpy as np
 from scipy import special
 
-from attnlab.common.solution import Solution
+from attnlab.common.validation import positive
 from attnlab.rfa.backend import solve_shifted
 
 TOLERANCE = 1e-9
 MAX_STEPS = 100
+
+
+@dataclass(frozen=True)
+class NormBall:
+    """The constraint |theta| <= radius, in the place of a ridge."""
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        positive("radius", self.radius)
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Coefficients of one output, the ridge they belong to (the multiplier, on a ball), and how the iteration ended."""
+
+    alpha: np.ndarray
+    ridge: float
+    converged: bool = True
+    n_iter: int = 1
+    reason: str = "closed form"
 
 
 @dataclass(frozen=True)
@@ -66,25 +87,33 @@ LOSSES: Mapping[str, Loss] = MappingProxyType(
 )
 
 
-def penalised(K: np.ndarray, y: np.ndarray, ridge: float, loss: str) -> Solution[np.ndarray]:
-    """alpha of the penalised problem for one output; K is symmetric, float64."""
+def penalised(K: np.ndarray, y: np.ndarray, ridge: float, loss: str) -> Minimum:
+    """The penalised problem for one output; K is symmetric, float64."""
     if loss == "squared":
-        return Solution(solve_shifted(K, len(y) * ridge, y[:, None])[:, 0], True, 1, 0.0)
+        return Minimum(solve_shifted(K, len(y) * ridge, y[:, None])[:, 0], ridge)
     chosen, n = LOSSES[loss], len(y)
 
     def objective(alpha: np.ndarray, f: np.ndarray) -> float:
         return float(np.mean(chosen.value(f, y)) + ridge * alpha @ f)
 
     alpha = f = np.zeros(n)
-    before = objective(alpha, f)
-    change = np.inf
+    now = objective(alpha, f)
     for step in range(1, MAX_STEPS + 1):
-        target = _newton_target(K, chosen.slope(f, y), chosen.curvature(f, y), f, 2 * n * ridge)
-        alpha, f, now = _backtrack(objective, K, alpha, f, target - alpha, before)
-        change, before = before - now, now
-        if change <= TOLERANCE * max(abs(now), TOLERANCE):
-            return Solution(alpha, True, step, change)
-    return Solution(alpha, False, MAX_STEPS, change)
+        slope = chosen.slope(f, y)
+        direction = _newton_target(K, slope, chosen.curvature(f, y), f, 2 * n * ridge) - alpha
+        along = K @ direction
+        # The decrease that the quadratic model promises. Below rounding no step can be told from none.
+        promised = -float(slope @ along / n + 2 * ridge * alpha @ along)
+        if promised <= TOLERANCE * max(abs(now), TOLERANCE):
+            return Minimum(alpha, ridge, True, step, "tolerance reached")
+        size = _step_size(objective, alpha, f, direction, along, now)
+        if size == 0:
+            return Minimum(alpha, ridge, False, step, "line search failed")
+        alpha, f = alpha + size * direction, f + size * along
+        before, now = now, objective(alpha, f)
+        if before - now <= TOLERANCE * max(abs(now), TOLERANCE) and size == 1:
+            return Minimum(alpha, ridge, True, step, "tolerance reached")
+    return Minimum(alpha, ridge, False, MAX_STEPS, "max_iter reached")
 
 
 def _newton_target(K: np.ndarray, slope: np.ndarray, curvature: np.ndarray, f: np.ndarray, shift: float) -> np.ndarray:
@@ -95,23 +124,21 @@ def _newton_target(K: np.ndarray, slope: np.ndarray, curvature: np.ndarray, f: n
     return np.asarray(root * solve_shifted(root[:, None] * K * root, shift, right[:, None])[:, 0])
 
 
-def _backtrack(
+def _step_size(
     objective: Callable[[np.ndarray, np.ndarray], float],
-    K: np.ndarray,
     alpha: np.ndarray,
     f: np.ndarray,
     direction: np.ndarray,
+    along: np.ndarray,
     before: float,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Halve the step until the objective does not grow."""
-    along = K @ direction
+) -> float:
+    """The first of 1, 1/2, 1/4, ... at which the objective does not grow; zero if there is none."""
     size = 1.0
     while size > 1e-8:
-        value = objective(alpha + size * direction, f + size * along)
-        if value <= before:
-            return alpha + size * direction, f + size * along, value
+        if objective(alpha + size * direction, f + size * along) <= before:
+            return size
         size /= 2
-    return alpha, f, before
+    return 0.0
 
 
 def on_ball(
@@ -120,17 +147,17 @@ def on_ball(
     radius: float,
     loss: str,
     onto: Callable[[np.ndarray], np.ndarray] = lambda alpha: alpha,
-) -> Solution[np.ndarray]:
-    """alpha of the constrained problem |theta| <= radius, by bisection on the logarithm of the multiplier.
+) -> Minimum:
+    """The constrained problem |theta| <= radius, by bisection on the logarithm of the multiplier.
 
     The norm decreases in the multiplier; if the nearly unpenalised solution lies inside the ball it is the answer.
     ``onto`` projects alpha onto the range of a singular K: what lies outside changes no prediction.
     """
 
-    def solve(log_ridge: float) -> tuple[Solution[np.ndarray], float]:
-        solution = penalised(K, y, float(np.exp(log_ridge)), loss)
-        solution = replace(solution, value=onto(solution.value))
-        return solution, float(np.sqrt(max(solution.value @ (K @ solution.value), 0.0)))
+    def solve(log_ridge: float) -> tuple[Minimum, float]:
+        found = penalised(K, y, float(np.exp(log_ridge)), loss)
+        found = replace(found, alpha=onto(found.alpha))
+        return found, float(np.sqrt(max(found.alpha @ (K @ found.alpha), 0.0)))
 
     low, high = np.log(1e-12), np.log(1e-12)
     best, norm = solve(low)
@@ -140,13 +167,13 @@ def on_ball(
         low, high = high, high + np.log(100.0)
         best, norm = solve(high)
     steps = 0
-    while radius - norm > 1e-6 * radius and steps < MAX_STEPS:
+    while radius - norm > 1e-6 * radius and steps < MAX_STEPS and high - low >= 1e-12:
         middle, steps = (low + high) / 2, steps + 1
         trial, trial_norm = solve(middle)
         if trial_norm > radius:
             low = middle
         else:
             high, best, norm = middle, trial, trial_norm
-        if high - low < 1e-12:
-            break
-    return Solution(best.value, best.converged and steps < MAX_STEPS, steps, (radius - norm) / radius)
+    if best.converged and steps == MAX_STEPS:
+        return replace(best, converged=False, n_iter=steps, reason="max_iter reached")
+    return replace(best, n_iter=steps, reason="tolerance reached" if best.converged else best.reason)

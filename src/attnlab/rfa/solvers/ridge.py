@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from attnlab.rfa.backend import Backend, Features
+from attnlab.rfa.backend import Backend, Features, solve_shifted
 from attnlab.rfa.solvers.few_keys import gram_of_scores, has_few_keys
 
 Blocks = Iterable[Any]
@@ -38,6 +38,9 @@ def whole_gram(features: Features) -> Any:
     """Phi Phi^T (lower triangle) the cheaper way: from the features, or from the scores where keys are few."""
     if has_few_keys(features):
         return gram_of_scores(features)
+    spread = features.backend.spread_gram(features.feature_map, features.tokens)
+    if spread is not None:
+        return spread
     return gram(features.passing(), features.shape[0], features.backend)
 
 
@@ -64,7 +67,7 @@ def apply(features: Features, theta: np.ndarray) -> np.ndarray:
 def dual(features: Features, Y: np.ndarray, ridge: float, *, keep: bool) -> np.ndarray:
     """theta from the n x n system. With ``keep`` the features stay in memory, otherwise they are computed twice."""
     n, device = len(Y), features.backend
-    if keep and not has_few_keys(features):
+    if keep and not has_few_keys(features) and getattr(device, "count", 1) == 1:
         blocks: Blocks = list(features)
         G = gram(blocks, n, device)
     else:
@@ -85,17 +88,22 @@ def nested_solve(G: np.ndarray, Y: np.ndarray, sizes: Sequence[int], shifts: Seq
 
     A Cholesky factor's leading block is the factor of the leading block, so equal shifts need one factorisation.
     """
-    if len(set(shifts)) > 1:
-        return [_factor_solve(_factor(G[:n, :n], s), Y[:n]) for n, s in zip(sizes, shifts, strict=True)]
-    L = _factor(G[: max(sizes), : max(sizes)], shifts[0])
-    return [_factor_solve(L[:n, :n], Y[:n]) for n in sizes]
+    if len(set(shifts)) > 1 or len(sizes) == 1:
+        return [solve_shifted(G[:n, :n], s, Y[:n]) for n, s in zip(sizes, shifts, strict=True)]
+    A = np.array(G[: max(sizes), : max(sizes)], dtype=np.float64, order="F")
+    A.flat[:: len(A) + 1] += shifts[0]
+    L = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+    return [np.asarray(linalg.cho_solve((L[:n, :n], True), Y[:n], check_finite=False)) for n in sizes]
 
 
-def _factor(G: np.ndarray, shift: float) -> np.ndarray:
-    A = np.array(G, dtype=np.float64, order="F")
-    A.flat[:: len(A) + 1] += shift
-    return np.asarray(linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False))
-
-
-def _factor_solve(L: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    return np.asarray(linalg.cho_solve((L, True), Y, check_finite=False))
+def nested_coefficients(
+    features: Features, Y: np.ndarray, sizes: Sequence[int], ridge: float, keep: bool
+) -> np.ndarray:
+    """theta (P, sizes * k) of the fits to the first n examples, for each n: one Gram matrix, one pass back."""
+    n, device = len(Y), features.backend
+    blocks: Blocks = list(features) if keep and not has_few_keys(features) else features.passing()
+    G = np.asarray(gram(blocks, n, device) if isinstance(blocks, list) else whole_gram(features))
+    alphas = nested_solve(G, Y, sizes, [size * ridge for size in sizes])
+    # An example that a fit has not seen has coefficient zero.
+    padded = [np.concatenate([a, np.zeros((n - len(a), a.shape[1]))]) for a in alphas]
+    return pull_back(blocks, np.concatenate(padded, axis=1), device)

@@ -76,9 +76,12 @@ def paper_coefficient(k: int, model: str = "rfa") -> float:
 
 def tensors(task: Task) -> dict[tuple[int, int], float]:
     """Frobenius norms of the symmetrised coefficient tensors, by degrees (r, s)."""
-    if task.family is None or task.family.tensors is None:
-        raise ValueError(f"target {task.target!r} is not an average of a known polynomial of the query and one key")
-    return task.family.tensors(task)
+    if task.token_law != "sphere":
+        raise ValueError(
+            f"complexities are known for unit tokens, where scores have variance one: token_law='sphere', "
+            f"got {task.token_law!r}"
+        )
+    return task.function.tensors(task)
 
 
 def complexity(task: Task, model: str = "rfa", *, form: str = "closed") -> float:
@@ -108,12 +111,19 @@ def complexity(task: Task, model: str = "rfa", *, form: str = "closed") -> float
 def _paper_complexity(task: Task, model: str) -> float:
     if model == "rfa":
         return float(sum(paper_coefficient(max(rs)) * norm**2 for rs, norm in tensors(task).items()))
-    powers = {"corr_power": task.q, "correlation": task.p}
-    if model == "rfmlp" or task.target not in powers:
+    if model == "rfmlp":
+        raise ValueError("the paper's form is for rfa and brfa; got 'rfmlp'")
+    return paper_coefficient(_correlation_power(task), "brfa") ** 2
+
+
+def _correlation_power(task: Task) -> int:
+    power = task.function.correlation_power
+    if power is None or task.token_law != "sphere":
         raise ValueError(
-            f"the paper's form is for rfa, and for brfa on {sorted(powers)}; got {model!r} on {task.target!r}"
+            "for brfa the target is a power of <x_0, x_i> with unit tokens, correlation or corr_power; got "
+            f"{task.target!r} with token_law={task.token_law!r}"
         )
-    return paper_coefficient(powers[str(task.target)], "brfa") ** 2
+    return power
 
 
 def complexity_exact(task: Task, model: str = "rfa") -> float:
@@ -133,13 +143,8 @@ def complexity_exact(task: Task, model: str = "rfa") -> float:
 
 def modes(task: Task, model: str) -> tuple[np.ndarray, np.ndarray]:
     """Energies of f* (not F) and eigenvalues of the full model by class of features, one per pair of degrees."""
-    present = _present(task)
-    energy = np.array([e / (task.n_keys if b else 1) for (_, b), e in present.items()])
-    return energy, np.stack([mode_parts(a, b, task.d, task.n_keys, model) for a, b in present], axis=1)
-
-
-def _present(task: Task) -> dict[tuple[int, int], float]:
-    return {ab: e for ab, e in task.energies.items() if e > 0}
+    energy = np.array([e / (task.n_keys if b else 1) for (_, b), e in task.energies.items()])
+    return energy, np.stack([mode_parts(a, b, task.d, task.n_keys, model) for a, b in task.energies], axis=1)
 
 
 def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> float:
@@ -155,16 +160,11 @@ def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> fl
     """
     eps = real("eps", eps, low=0, high=1, open_low=True, open_high=True)
     if one_of("model", model, MODELS) == "brfa":
-        powers = {"correlation": task.p, "corr_power": task.q}
-        if task.target not in powers:
-            raise ValueError(
-                f"the dimension-free class holds functions of <x_0, x_i>, {sorted(powers)}; got {task.target!r}"
-            )
-        power = powers[str(task.target)]
+        power = _correlation_power(task)
         return dimension_free_cost(lambda t: t**power, task.d, eps).value
     energy, parts = modes(task, model)
     # From the average over keys back to the pair function: the key's part of both is larger by N.
-    scale = np.array([task.n_keys if b else 1.0 for _, b in _present(task)])
+    scale = np.array([task.n_keys if b else 1.0 for _, b in task.energies])
     energy, eigenvalue = energy * scale, parts.sum(axis=0) * scale
 
     def excess(log_kappa: float) -> float:

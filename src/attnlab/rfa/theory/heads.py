@@ -28,7 +28,7 @@ def heads_needed(task: Task, n: ArrayLike, excess: float = 0.1, model: str = "rf
 
     >>> task = Task(target="key_power", p=2)
     >>> few, many = heads_needed(task, [256, 1024])
-    >>> 100 < few < many < 1000
+    >>> bool(100 < few < many < 1000)
     True
     """
     excess = positive("excess", excess)
