@@ -13,7 +13,7 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from attnlab import aim, lab
-from attnlab.lab import registry
+from attnlab.lab import own
 from attnlab.lab.contests.contest import contest
 from attnlab.lab.contests.memory import measured
 from attnlab.lab.contests.tasks import posed, query
@@ -22,7 +22,7 @@ from attnlab.lab.spec import Spec
 
 @pytest.fixture(autouse=True)
 def _nothing_of_ones_own(monkeypatch):
-    monkeypatch.setattr(registry, "_own", {})
+    monkeypatch.setattr(own, "things", own.nothing())
 
 
 class Mean(RegressorMixin, BaseEstimator):
@@ -94,7 +94,7 @@ def test_your_own_task_meets_the_library():
 def test_an_edited_learner_is_computed_anew(tmp_path):
     lab.add(Mean)
     before = contest(["slr.max"], ["own.Mean"]).figure.cells("quick")[0]
-    registry._own["own.Mean"] = Checksum  # the same name, other code
+    own.things["learner"]["own.Mean"] = Checksum  # the same name, other code
     after = contest(["slr.max"], ["own.Mean"]).figure.cells("quick")[0]
     assert before.code != after.code
     assert before.seed.entropy == after.seed.entropy

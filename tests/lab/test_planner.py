@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from attnlab import lab, rfa
 from attnlab.cli import app
-from attnlab.lab import registry
+from attnlab.lab import own
 from attnlab.lab.engine import SerialEngine
 from attnlab.lab.errors import UsageError
 from attnlab.lab.own import load
@@ -262,7 +262,7 @@ class Mine(Shrinking):
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_own", {})
+    monkeypatch.setattr(own, "things", own.nothing())
     path = tmp_path / "mine.py"
     path.write_text(MODULE)
     return path

@@ -26,7 +26,7 @@ from attnlab.persist import archive, load, save
         (b"bytes", "builtins.bytes"),
         (1j, "builtins.complex"),
         (Mutable(1.0), "Mutable"),
-        (Private(), "only the systems' public classes"),
+        (Private(), "only public classes of the systems"),
         (RegressorMixin(), "RegressorMixin"),
     ],
     ids=lambda v: type(v).__name__,
@@ -59,7 +59,7 @@ def test_an_unfitted_learner_and_a_foreign_one_are_refused(tmp_path):
     class Foreign(Mean):
         pass
 
-    with pytest.raises(TypeError, match="only the systems' public classes"):
+    with pytest.raises(TypeError, match="only public classes of the systems"):
         save(Foreign().fit(np.zeros((1, 1, 1)), np.zeros(1)), tmp_path / "learner.npz")
 
 

@@ -19,12 +19,24 @@ from attnlab.cli.bench import bench_app
 from attnlab.cli.claims import claims_app, confirm, spend
 from attnlab.cli.describe import describe
 from attnlab.cli.explore import explore
-from attnlab.cli.jobs import Job, choose_engine, console, execute, exit_code, parse_knob, parse_shard, show, usage
+from attnlab.cli.jobs import (
+    Job,
+    choose_engine,
+    console,
+    execute,
+    exit_code,
+    load_modules,
+    parse_knob,
+    parse_shard,
+    show,
+    usage,
+)
 from attnlab.cli.options import (
     DryRun,
     FailFast,
     KeepOld,
     LedgerFile,
+    Modules,
     OutFolder,
     Quiet,
     RetryFailed,
@@ -66,10 +78,11 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Show the vers
 
 
 @app.command("list")
-def list_everything() -> None:
+def list_everything(module: Modules = None) -> None:
     """Show systems, figures, tasks and learners, one line each. Example: `attnlab list`."""
     from attnlab.lab.catalogue import catalogue
 
+    load_modules(module)
     for title, items in vars(catalogue()).items():
         table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)
@@ -97,6 +110,7 @@ def reproduce(
     retry_failed: RetryFailed = False,
     keep_old: KeepOld = False,
     quiet: Quiet = False,
+    module: Modules = None,
 ) -> None:
     """Run figures, decide their claims and write the report. Example: `attnlab reproduce slr.manifold --workers 2`.
 
@@ -106,6 +120,7 @@ def reproduce(
     from attnlab.lab import ledger, registry
 
     with usage():
+        load_modules(module)
         one_of("scale", scale, ["quick", "paper"])
         figures = registry.select(names or [])
         engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
@@ -139,18 +154,16 @@ def run(
     quiet: Quiet = False,
     max_cells: Annotated[int, typer.Option(help="Refuse larger grids unless --yes.", min=1)] = 2000,
     yes: Annotated[bool, typer.Option("--yes", help="Run a grid beyond the limit.")] = False,
-    module: Annotated[list[Path] | None, typer.Option(help="A Python file of yours to execute: lab.add(...).")] = None,
+    module: Modules = None,
 ) -> None:
     """Run one figure with a knob changed, or a sweep of your own.
 
     Examples: `attnlab run slr.manifold --set d=100 --set seeds=10`, `attnlab run my-sweep.toml --workers 2`.
     """
     from attnlab.lab import registry, sweep
-    from attnlab.lab.own import load
 
     with usage():
-        for file in module or []:
-            load(file)
+        load_modules(module)
         if what.endswith(".toml"):
             figure, scale = sweep.read(what)
         else:
@@ -173,6 +186,7 @@ def report(
     store: StorePath = Path("results/attnlab.sqlite"),
     out: OutFolder = Path("results/report"),
     ledger_file: LedgerFile = None,
+    module: Modules = None,
 ) -> None:
     """Write the report of what is stored, computing nothing. Example: `attnlab report slr`."""
     from attnlab.lab import ledger, registry
@@ -181,6 +195,7 @@ def report(
     from attnlab.lab.store import Store
 
     with usage():
+        load_modules(module)
         figures = registry.select(names or [])
     with Store(store) as opened:
         # nothing is computed here: results of other code are shown, and marked

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from attnlab.cli.jobs import Job, choose_engine, compute, console, exit_code, show, usage
+from attnlab.cli.jobs import Job, choose_engine, compute, console, exit_code, load_modules, show, usage
+from attnlab.cli.options import Modules
 
 if TYPE_CHECKING:
     from attnlab.lab.contests.contest import Contest
@@ -24,10 +25,7 @@ def arena(
     workers: Annotated[int, typer.Option(help="Local processes; 0 computes in this process.", min=0)] = 0,
     store: Annotated[Path, typer.Option(help="File that keeps the results.")] = Path("results/arena.sqlite"),
     out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("results/arena"),
-    module: Annotated[
-        list[Path] | None,
-        typer.Option(help="Python file with tasks or learners of your own (lab.add). It is executed."),
-    ] = None,
+    module: Modules = None,
     memory: Annotated[bool, typer.Option(help="Measure peak memory, each learner in a fresh process.")] = True,
     names: Annotated[bool, typer.Option("--list", help="Show the tasks and learners and stop.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many cells would run and stop.")] = False,
@@ -40,11 +38,9 @@ def arena(
     `attnlab arena --module my_learner.py --learners own.MyLearner,linear`.
     """
     from attnlab.lab.contests.contest import contest
-    from attnlab.lab.own import load
 
     with usage():
-        for file in module or []:
-            load(file)
+        load_modules(module)
         if names:
             _list()
             raise typer.Exit

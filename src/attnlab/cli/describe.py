@@ -9,7 +9,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.jobs import console, duration, usage
+from attnlab.cli.jobs import console, duration, load_modules, usage
+from attnlab.cli.options import Modules
 
 REPORT = Path("results/report")
 
@@ -17,11 +18,13 @@ REPORT = Path("results/report")
 def describe(
     name: Annotated[str, typer.Argument(metavar="FIGURE", help="A figure, such as slr.manifold.")],
     report: Annotated[Path, typer.Option(help="Folder of a report, where its picture may be.")] = REPORT,
+    module: Modules = None,
 ) -> None:
     """Describe one figure: knobs with defaults, cost, claims, picture. Example: `attnlab show slr.manifold`."""
     from attnlab.lab import registry
 
     with usage():
+        load_modules(module)
         if "." not in name:
             raise ValueError(f"show takes a figure, such as slr.manifold, got {name!r}; 'attnlab list' shows them all")
         (figure,) = registry.select([name])

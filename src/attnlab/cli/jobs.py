@@ -230,6 +230,14 @@ def parse_tls(scheduler: str, text: str) -> dict[str, str]:
     return dict(zip(("ca", "cert", "key"), files, strict=False))
 
 
+def load_modules(files: list[Path] | None) -> None:
+    """Execute the files of the user's."""
+    from attnlab.lab.own import load
+
+    for file in files or []:
+        load(file)
+
+
 def parse_shard(text: str) -> Shard | None:
     """``i/n``, or nothing for the whole."""
     from attnlab.lab.runner import Shard

@@ -23,3 +23,6 @@ RetryFailed = Annotated[bool, typer.Option(help="Compute failed cells again.")]
 KeepOld = Annotated[bool, typer.Option("--keep-old", help="Use stored results of other code than the present.")]
 Quiet = Annotated[bool, typer.Option(help="No progress.")]
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Bring the verdicts into this JSON file.")]
+Modules = Annotated[
+    list[Path] | None, typer.Option("--module", help="A Python file of yours to execute: it calls lab.add.")
+]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from attnlab.cli.jobs import choose_engine, console, parse_knob, usage
+from attnlab.cli.jobs import choose_engine, console, load_modules, parse_knob, usage
+from attnlab.cli.options import Modules
 
 if TYPE_CHECKING:
     from attnlab.lab.plans.plan import Plan
@@ -26,7 +27,7 @@ def plan(
     n_max: Annotated[int, typer.Option(help="Largest number of examples tried.", min=1)] = 4096,
     seeds: Annotated[int, typer.Option(help="Replicates of each size.", min=1)] = 5,
     n_test: Annotated[int, typer.Option(help="Test examples.", min=2)] = 1000,
-    module: Annotated[list[Path] | None, typer.Option(help="A Python file of yours to execute: lab.add(...).")] = None,
+    module: Modules = None,
     workers: Annotated[int, typer.Option(help="Local processes; 0 computes in this process.", min=0)] = 0,
     scheduler: Annotated[str, typer.Option(help="Address of a running Dask scheduler.")] = "",
     store: Annotated[Path, typer.Option(help="File that keeps the results.")] = Path("results/attnlab.sqlite"),
@@ -38,12 +39,10 @@ def plan(
     Example: `attnlab plan rfa.Task --error 0.1 --set task.d=8 --set task.n_keys=8`. Stopped, the same command goes on.
     """
     from attnlab.lab.measure import silent
-    from attnlab.lab.own import load
     from attnlab.lab.plans.planner import plan as find
 
     with usage():
-        for file in module or []:
-            load(file)
+        load_modules(module)
         engine = choose_engine(workers, scheduler, "", None, dry_run=False)
         settings = dict(parse_knob(text) for text in knobs or [])
         try:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as Grid
 
-from attnlab.cli.jobs import console, usage
+from attnlab.cli.jobs import console, load_modules, usage
 
 if TYPE_CHECKING:
     from attnlab.lab.formulas.formula import Formula, Parameter
@@ -34,7 +34,8 @@ values    0.1   one value                    1:100:x12   12 values at equal rati
           0:1:0.1   both ends and the step   [1,0,0]     an array, [[1,0],[0,2]] a matrix
           several lists or ranges make a grid
 output    --csv [FILE]   --json [FILE]   --plot FILE.png|pdf|svg   --show RESULT (what is drawn)
-          --max-points N (default 10000)"""
+          --max-points N (default 10000)
+          --module FILE.py (functions of your own, lab.add)"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Order:
     plot: str
     show: str
     max_points: int
+    module: str = ""
 
 
 def theory(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
@@ -62,9 +64,10 @@ def theory(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = Non
 
     with usage():
         order = parse(words or [])
+        load_modules([Path(file) for file in order.module.split(",") if file])
         if order.help and not order.name:
             console.print(HELP, markup=False, highlight=False)
-        elif not order.name or order.name in systems():
+        elif not order.name or order.name in (*systems(), "own"):
             _list({k: f for k, f in formulas().items() if k.startswith(order.name)})
         elif order.help:
             _explain(formula(order.name))
@@ -95,14 +98,14 @@ def parse(words: list[str]) -> Order:
         if not value and key not in ("csv", "json", "help"):
             raise ValueError(f"--{key} needs a value")
         found[key] = value or "-"
-    help_, csv, json, plot, show, most = (
-        found.pop(k, "") for k in ("help", "csv", "json", "plot", "show", "max_points")
+    help_, csv, json, plot, show, most, module = (
+        found.pop(k, "") for k in ("help", "csv", "json", "plot", "show", "max_points", "module")
     )
     if most and not most.isdigit():
         raise ValueError(f"--max-points must be an integer >= 1, got {most!r}")
     if csv == json == "-":
         raise ValueError("only one of --csv and --json can go to the terminal; give the other a file")
-    return Order(name, bool(help_), found, csv, json, plot, show, int(most or 10_000))
+    return Order(name, bool(help_), found, csv, json, plot, show, int(most or 10_000), module)
 
 
 def check_outputs(order: Order, asked: Request) -> None:

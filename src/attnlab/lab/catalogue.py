@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attnlab.common.systems import systems
+from attnlab.lab import own
 from attnlab.lab.formulas.plain import plain
 
 
@@ -26,18 +27,21 @@ class Catalogue:
 
 
 def catalogue() -> Catalogue:
-    """Read the source of every installed system."""
+    """Read the source of every installed system; what the user has added comes last."""
     found = Catalogue()
     for name, package in systems().items():
         folder = _folder(package)
         found.systems[name] = _summary(_parsed(folder / "__init__.py"))
-        for file in sorted(folder.glob("figures/*.py")):
+        for file in (*sorted(folder.glob("figures/*.py")), *folder.glob("figures.py")):
             found.figures |= _figures(_parsed(file))
-        for public, definition, file in _classes(folder):
+        for public, definition, file in _classes(package, folder):
             if _is_task(definition):
                 found.tasks[f"{name}.{public}"] = _summary(definition)
-            elif "learners" in file.relative_to(folder).parts and not _is_dataclass(definition):
+            elif "learners" in file.relative_to(folder).with_suffix("").parts and not _is_dataclass(definition):
                 found.learners[f"{name}.{public}"] = _summary(definition)
+    for kind, items in (("figure", found.figures), ("task", found.tasks), ("learner", found.learners)):
+        for name, item in own.things[kind].items():
+            items[name] = item.title if kind == "figure" else plain((item.__doc__ or "").split("\n")[0])
     return found
 
 
@@ -62,13 +66,14 @@ def _figures(tree: ast.Module) -> dict[str, str]:
     return {str(v["name"]): str(v["title"]) for v in values if "name" in v and "title" in v}
 
 
-def _classes(folder: Path) -> Iterator[tuple[str, ast.ClassDef, Path]]:
+def _classes(package: str, folder: Path) -> Iterator[tuple[str, ast.ClassDef, Path]]:
     """The public classes of a system with the files that define them, by the package's stub."""
     stub = folder / "__init__.pyi"
     for node in _parsed(stub if stub.exists() else folder / "__init__.py").body:
-        if not (isinstance(node, ast.ImportFrom) and node.level == 1 and node.module):
+        if not (isinstance(node, ast.ImportFrom) and node.module):
             continue
-        place = folder.joinpath(*node.module.split("."))
+        inside = node.module if node.level == 1 else node.module.removeprefix(f"{package}.")
+        place = folder.joinpath(*inside.split("."))
         file = place.with_suffix(".py") if place.with_suffix(".py").exists() else place / "__init__.py"
         if file.exists():
             defined = {n.name: n for n in _parsed(file).body if isinstance(n, ast.ClassDef)}

@@ -13,7 +13,7 @@ from typing import Any
 from attnlab.common.figure import Figure, Grid
 from attnlab.common.records import Records
 from attnlab.lab.engine import DaskEngine, Engine, SerialEngine
-from attnlab.lab.request import run
+from attnlab.lab.request import run_spec
 from attnlab.lab.runner import Result, collect, compute_cells, missing_cells
 from attnlab.lab.store import Store, StoredCell
 
@@ -38,7 +38,7 @@ class Measure:
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _connected: bool = False
 
-    def __call__(self, grids: Sequence[Grid], about: str = "", run: Callable[..., Any] = run) -> Result:
+    def __call__(self, grids: Sequence[Grid], about: str = "", run: Callable[..., Any] = run_spec) -> Result:
         """The results on these grids; what is missing is computed and committed."""
         figure = Figure(self.name, self.name, "", "", {"quick": grids}, run, _not_drawn, shape=["learner", "n_train"])
         missing = missing_cells([figure], "quick", self.store)

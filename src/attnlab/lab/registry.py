@@ -1,8 +1,8 @@
 """The only place where the lab knows the systems: installed packages that declare the entry point ``attnlab.systems``.
 
 A system is a package with the same rooms as the others: public names (tasks and learners) in ``__init__``, and modules
-``theory``, ``figures`` (``FIGURES``) and ``references`` (``REFERENCES``). The systems of attnlab are found in the
-same way as those of other packages.
+``theory``, ``figures`` (``FIGURES``) and ``references`` (``REFERENCES``), as many of them as it has. The systems of
+attnlab are found in the same way as those of other packages.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import itertools
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
@@ -21,19 +22,7 @@ from attnlab.common.reference import Reference
 from attnlab.common.systems import systems
 from attnlab.common.validation import one_of
 from attnlab.common.view import View
-
-_own: dict[str, type] = {}
-
-
-def add(item: type) -> type:
-    """Make a task or learner of your own known to sweeps, the arena and the planner, as ``own.Name``.
-
-    A task is a frozen dataclass with ``sample(n, seed)``, a learner a scikit-learn estimator. Usable as a decorator.
-    """
-    if not (_is_task(item) or _is_learner(item)):
-        raise TypeError(f"a task is a dataclass with sample(n, seed), a learner a scikit-learn estimator; got {item!r}")
-    _own[f"own.{item.__name__}"] = item
-    return item
+from attnlab.lab import own
 
 
 def system(name: str) -> ModuleType:
@@ -42,26 +31,36 @@ def system(name: str) -> ModuleType:
 
 
 def figures(names: Iterable[str] | None = None) -> dict[str, Figure]:
-    """All figures of the given systems (all if none) by name."""
-    rooms = [importlib.import_module(f"{system(name).__name__}.figures") for name in names or systems()]
-    return {figure.name: figure for room in rooms for figure in room.FIGURES}
+    """The figures of the given systems by name, or all; your own and your own claims among them."""
+    rooms = _rooms("figures", systems() if names is None else names)
+    found = {figure.name: figure for room in rooms for figure in room.FIGURES}
+    for name, figure in own.things["figure"].items():
+        if name in found:
+            raise ValueError(f"a figure of your own has the name of another: {name}")
+        found[name] = figure
+    for name, claim in own.things["claim"].values():
+        if name in found:
+            found[name] = dataclasses.replace(found[name], claims=(*found[name].claims, claim))
+    return found
 
 
 @functools.cache
 def papers() -> dict[str, str]:
     """Titles of the papers that claims cite, by arXiv id: ``PAPERS`` of each system's figures."""
-    rooms = [importlib.import_module(f"{system(name).__name__}.figures") for name in systems()]
+    rooms = _rooms("figures", systems())
     return {arxiv: title for room in rooms for arxiv, title in getattr(room, "PAPERS", {}).items()}
 
 
 def select(names: Iterable[str]) -> list[Figure]:
     """The figures meant by names of systems or figures, in registry order; no name means all."""
-    wanted = list(names) or list(systems())
+    mine = {name.split(".")[0] for name in own.things["figure"]}
+    wanted = list(names) or [*systems(), *mine]
     prefixes = {name.split(".")[0] for name in wanted}
+    groups = [*systems(), *sorted(mine - systems().keys())]
     for name in wanted:
         if "." not in name:
-            one_of("figure or system", name, [*systems(), *(f"{s}.…" for s in systems())])
-    known = figures([s for s in systems() if s in prefixes] if prefixes <= systems().keys() else None)
+            one_of("figure or system", name, [*groups, *(f"{group}.…" for group in groups)])
+    known = figures([s for s in systems() if s in prefixes] if prefixes <= set(groups) else None)
     for name in wanted:
         if "." in name:
             one_of("figure", name, known)
@@ -70,12 +69,12 @@ def select(names: Iterable[str]) -> list[Figure]:
 
 def tasks() -> dict[str, type]:
     """Public dataclasses that can ``sample``, and your own."""
-    return _public(_is_task)
+    return _public(own.is_task) | own.things["task"]
 
 
 def learners() -> dict[str, type]:
     """Public scikit-learn estimators, and your own."""
-    return _public(_is_learner)
+    return _public(own.is_learner) | own.things["learner"]
 
 
 def views() -> dict[str, View]:
@@ -89,8 +88,9 @@ def references() -> list[Reference]:
     """The test errors that theory predicts, over all systems, the arena's adapters and your own."""
     from attnlab.lab.contests import adapters
 
-    rooms = [importlib.import_module(f"{system(name).__name__}.references") for name in systems()]
-    return [reference for room in (*rooms, adapters) for reference in room.REFERENCES]
+    rooms = _rooms("references", systems())
+    found = [reference for room in (*rooms, adapters) for reference in room.REFERENCES]
+    return found + list(own.things["reference"].values())
 
 
 def theory() -> dict[str, Callable[..., Any]]:
@@ -98,27 +98,24 @@ def theory() -> dict[str, Callable[..., Any]]:
 
     What a theory room re-exports from its neighbours, and what a spectrum holds, counts when it states its status.
     """
-    found: dict[str, Callable[..., Any]] = {}
-    for name in systems():
-        package = system(name).__name__
-        for prefix, room in ((name, "theory"), (f"{name}.spectrum", "spectrum")):
-            if importlib.util.find_spec(f"{package}.{room}") is None:
-                continue
-            module = importlib.import_module(f"{package}.{room}")
+    found: dict[str, Callable[..., Any]] = dict(own.things["theory"])
+    for name, (suffix, room) in itertools.product(systems(), (("", "theory"), (".spectrum", "spectrum"))):
+        package, prefix = systems()[name], f"{name}{suffix}"
+        for module in _rooms(room, [name]):
             for key in getattr(module, "__all__", None) or dir(module):
                 item = getattr(module, key)
                 if key.startswith("_") or not inspect.isfunction(item) or not item.__module__.startswith(package):
                     continue
-                own = room == "theory" and item.__module__.startswith(module.__name__)
-                if own or all(word in (item.__doc__ or "") for word in ("Source:", "Status:")):
+                at_home = room == "theory" and item.__module__.startswith(module.__name__)
+                if at_home or all(word in (item.__doc__ or "") for word in ("Source:", "Status:")):
                     found[f"{prefix}.{key}"] = item
     return found
 
 
 def examples(name: str) -> dict[str, str]:
     """Values that the help of ``attnlab theory`` shows for required parameters, where the system's theory has some."""
-    package = systems().get(name)
-    return dict(getattr(importlib.import_module(f"{package}.theory"), "EXAMPLES", {})) if package else {}
+    rooms = _rooms("theory", [name] if name in systems() else [])
+    return {key: text for room in rooms for key, text in getattr(room, "EXAMPLES", {}).items()}
 
 
 def summary(item: object) -> str:
@@ -126,18 +123,13 @@ def summary(item: object) -> str:
     return (inspect.getdoc(item) or "").split("\n")[0]
 
 
-def _is_task(item: object) -> bool:
-    return inspect.isclass(item) and dataclasses.is_dataclass(item) and hasattr(item, "sample")
-
-
-def _is_learner(item: object) -> bool:
-    from sklearn.base import BaseEstimator
-
-    return inspect.isclass(item) and issubclass(item, BaseEstimator)
+def _rooms(room: str, names: Iterable[str]) -> list[ModuleType]:
+    """The modules of this name in the given systems; a small system need not have all."""
+    packages = [system(name).__name__ for name in names]
+    return [importlib.import_module(f"{p}.{room}") for p in packages if importlib.util.find_spec(f"{p}.{room}")]
 
 
 def _public(wanted: Callable[[Any], bool]) -> dict[str, type]:
-    """The public names of all systems that satisfy a condition, and the user's own."""
+    """The public names of all systems that satisfy a condition."""
     packages = {name: system(name) for name in systems()}
-    ours = {f"{s}.{k}": getattr(p, k) for s, p in packages.items() for k in p.__all__ if wanted(getattr(p, k))}
-    return ours | {name: item for name, item in _own.items() if wanted(item)}
+    return {f"{s}.{k}": getattr(p, k) for s, p in packages.items() for k in p.__all__ if wanted(getattr(p, k))}

@@ -14,6 +14,7 @@ from attnlab.common.figure import Params, Record
 from attnlab.common.validation import integer, one_of
 from attnlab.lab import registry
 from attnlab.lab.describe import is_plain, name_of, parameters
+from attnlab.lab.own import part
 from attnlab.lab.spec import Spec, changed, needs_of, values_of
 
 Role = Literal["task", "learner"]
@@ -55,7 +56,7 @@ def spec(point: Params) -> Spec:
     )
 
 
-def run(params: Params, seed: np.random.SeedSequence) -> Record:
+def run_spec(params: Params, seed: np.random.SeedSequence) -> Record:
     """The cell of a point."""
     return spec(params).run()
 
@@ -79,6 +80,7 @@ def make(
     known = inspect.signature(kind).parameters
     for option in options:
         one_of(f"parameter of {name_of(kind)}", option, known)
+    options = {name: part(value) for name, value in options.items()}
     if not isinstance(item, str) and not inspect.isclass(item):
         given = changed(item) | set(options)
         return _replaced(role, item, options), given

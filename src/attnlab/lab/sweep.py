@@ -21,8 +21,9 @@ from attnlab.common.figure import Figure
 from attnlab.common.records import Records
 from attnlab.common.seeds import canonical
 from attnlab.lab import registry
+from attnlab.lab.describe import is_plain
 from attnlab.lab.errors import UsageError
-from attnlab.lab.request import SIZES, check, run, settings
+from attnlab.lab.request import SIZES, check, run_spec, settings
 from attnlab.lab.spec import Trials
 
 Scalar = int | float | str | bool
@@ -119,7 +120,7 @@ def sweep_figure(file: SweepFile) -> Figure:
         paper="a sweep of your own",
         shows=f"Test error relative to the null predictor over {', '.join(sorted(axes)) or 'one setting'}.",
         scales={"quick": grids},
-        run=run,
+        run=run_spec,
         # as a wrapper it leads the report to the source that draws
         draw=functools.update_wrapper(functools.partial(draw, axes=sorted(axes)), draw),
         shape=["learner", "n_train"],
@@ -192,7 +193,7 @@ def to_toml(figure: Figure, scale: str) -> str:
     lines = [f'figure = "{figure.name}"', f'scale = "{scale}"']
     if len(figure.scales[scale]) == 1:
         values = figure.knobs(scale).items()
-        lines += ["", "[set]", *(f"{name} = {_toml(value)}" for name, value in values if not isinstance(value, tuple))]
+        lines += ["", "[set]", *(f"{name} = {_toml(value)}" for name, value in values if _is_knob(value))]
     return "\n".join(lines) + "\n"
 
 
@@ -207,6 +208,11 @@ def _sweep_toml(figure: Figure, scale: str) -> str:
         for own in {canonical(table): table for table in tables}.values():
             lines += ["", f"[[{role}]]", *(f"{key} = {_toml(value)}" for key, value in own.items())]
     return "\n".join(lines) + "\n"
+
+
+def _is_knob(value: Any) -> bool:
+    """Whether a value can stand in a request; objects and types are what a figure is about."""
+    return is_plain(value) and not isinstance(value, tuple)
 
 
 def _toml(value: Any) -> str:

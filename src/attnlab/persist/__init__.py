@@ -7,7 +7,8 @@ the arrays it refers to are the members ``a0``, ``a1``, … so ``numpy.load`` op
      "learner": {"$": "estimator", "class": "slr.LinearPredictor", "params": {…}, "fitted": {…}}}
 
 Numbers, strings, booleans, null and lists are themselves; everything else is an object whose ``$`` says what it is
-(``attnlab.persist.grammar`` holds the whole grammar). Only public classes of the systems are ever instantiated.
+(``attnlab.persist.grammar`` holds the whole grammar). Only public classes of the systems,
+and classes added with ``lab.add``, are ever instantiated.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def save(learner: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted learner to ``path``; a file already there is replaced only when the new one is complete.
 
     Stored are the constructor's parameters and the fitted attributes (names that end in ``_``). They may be None,
-    booleans, numbers, strings, arrays of those, lists, tuples, dicts, nested learners, and frozen dataclasses that the
-    learner's system makes public. Anything else (a function, a generator of random numbers) is a TypeError that says
+    booleans, numbers, strings, arrays of those, lists, tuples, dicts, nested learners, and frozen dataclasses that a
+    system makes public. Anything else (a function, a generator of random numbers) is a TypeError that says
     where it sits.
 
     >>> import tempfile

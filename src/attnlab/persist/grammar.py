@@ -1,7 +1,8 @@
 """Values as JSON and back: what a learner may be made of, and how the header spells it.
 
 :func:`encode` and :func:`decode` are each other's inverse, case by case. A header may come from anywhere: classes are
-looked up by name among those that the systems make public, and a learner gets only what its ``fit`` could have set.
+looked up by name among those that the systems make public or the user has added, and a learner
+gets only what its ``fit`` could have set.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from attnlab.common.systems import systems
-from attnlab.lab import registry
+from attnlab.lab import own, registry
+from attnlab.lab.describe import name_of
 from attnlab.persist.archive import KINDS, Arrays, BadFile, plain_dtype
 
 MAX_DEPTH = 50
@@ -161,19 +163,26 @@ def _is_frozen_dataclass(cls: type) -> bool:
 
 def _class_name(cls: type, where: str) -> str:
     """``system.Name`` of a public class."""
-    name = ".".join([*cls.__module__.split(".")[1:2], cls.__qualname__])
+    name = name_of(cls)
     with contextlib.suppress(BadFile):
         if _public_class(name) is cls:
             return name
-    raise TypeError(f"{where} is a {cls.__module__}.{cls.__qualname__}; only the systems' public classes can be saved")
+    raise TypeError(
+        f"{where} is a {cls.__module__}.{cls.__qualname__}; only public classes of the systems and classes added with "
+        "lab.add can be saved"
+    )
 
 
 def _public_class(name: str) -> type:
-    """The class that a system makes public under ``system.Name``."""
+    """The class that a system makes public under ``system.Name``, or that was added as ``own.Name``."""
     parts = _CLASS.fullmatch(name)
+    for kind in ("learner", "task", "part"):
+        if isinstance(added := own.things[kind].get(name), type):
+            return added
     if parts and parts[1] in systems():
         system = registry.system(parts[1])
         found = getattr(system, parts[2]) if parts[2] in system.__all__ else None
         if isinstance(found, type):
             return found
-    raise BadFile(f"unknown class {name[:80]!r}")
+    hint = "; add the class with lab.add before loading" if name.startswith("own.") else ""
+    raise BadFile(f"unknown class {name[:80]!r}{hint}")

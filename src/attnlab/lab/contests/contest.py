@@ -13,7 +13,7 @@ from attnlab.lab.contests.learners import WITHOUT_THEORY, Declined, entered
 from attnlab.lab.contests.table import Key, Standings, draw
 from attnlab.lab.contests.tasks import kind, posed
 from attnlab.lab.engine import Engine
-from attnlab.lab.request import run as run_spec
+from attnlab.lab.request import run_spec
 from attnlab.lab.runner import Result, run
 from attnlab.lab.spec import Trials
 

@@ -19,8 +19,7 @@ from attnlab.lab.describe import name_of
 from attnlab.lab.engine import Engine
 from attnlab.lab.measure import Measure, Notify, measuring, silent
 from attnlab.lab.phases.squares import Axis, Node, Square, coarse, divided
-from attnlab.lab.request import SIZES, Item, check, kind_of, owned
-from attnlab.lab.request import run as run_spec
+from attnlab.lab.request import SIZES, Item, check, kind_of, owned, run_spec
 from attnlab.lab.spec import Trials
 
 if TYPE_CHECKING:
