@@ -1,0 +1,139 @@
+"""Over all systems: truth, data and learners share no random numbers, and every fit says how it ended."""
+
+import functools
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+
+from attnlab.lab import registry
+from attnlab.lab.describe import parameters
+from attnlab.lab.request import spec
+
+# What a task cannot be made without, by the names that the laws give it.
+SIZES = {"d": 16, "L": 3, "k": 3, "n_heads": 2, "l": 8}
+# A law without a list of pretraining tasks has no truth to share.
+OPTIONS = {"icl.Task": {"k": 20}}
+# Small budgets: a fit need not be good here, and a short one remembers its start best.
+BUDGET = {"max_iter": 3, "n_steps": 5, "n_starts": 1, "max_starts": 1, "n_heads": 20, "width": 50, "max_heads": 2}
+# The task of a system to which its learners are fitted, where it is not the only one.
+FITTED_TO = {"aim.DeepAMP": "aim.DeepTask", "aim.DeepBayes": "aim.DeepTask"}
+SEED = 7
+N = 60
+
+
+def required(kind):
+    options = inspect.signature(kind).parameters.values()
+    return {option.name: SIZES[option.name] for option in options if option.default is option.empty}
+
+
+@functools.cache
+def task(name, seed):
+    kind = registry.tasks()[name]
+    return kind(**{"d": SIZES["d"], **required(kind), **OPTIONS.get(name, {}), "seed": seed})
+
+
+def own_task(learner):
+    system = learner.split(".")[0]
+    return FITTED_TO.get(learner) or next(name for name in registry.tasks() if name.split(".")[0] == system)
+
+
+@functools.cache
+def fitted(name):
+    """The learner with the integer of the truths below, fitted to data of another truth."""
+    kind = registry.learners()[name]
+    known = kind().get_params() if not required_of_learner(kind) else {}
+    options = {f"learner.{key}": value for key, value in BUDGET.items() if key in known and isinstance(known[key], int)}
+    law = task(own_task(name), SEED + 1)
+    asked = spec({"task": law, "learner": name, "n_train": N, **options})
+    learner = asked._told(law)
+    if "random_state" in learner.get_params():
+        learner.set_params(random_state=SEED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return learner.fit(*law.sample(N, SEED + 2))
+
+
+def required_of_learner(kind):
+    return any(option.default is option.empty for option in inspect.signature(kind).parameters.values())
+
+
+def arrays(item, names):
+    """The numbers behind an object's arrays, where there are enough to speak of a correlation."""
+    for name in names:
+        value = getattr(item, name, None)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size >= 12:
+            yield name, entries(value)
+
+
+def entries(value):
+    """A symmetric matrix has a diagonal of its own mean, and each other entry twice."""
+    value = np.asarray(value, dtype=float)
+    if value.ndim >= 2 and value.shape[-1] == value.shape[-2] and np.allclose(value, np.swapaxes(value, -1, -2)):
+        rows, columns = np.triu_indices(value.shape[-1], 1)
+        value = value[..., rows, columns]
+    return value.ravel()
+
+
+@functools.cache
+def truths(name):
+    """What the task has planted: arrays that another seed changes."""
+    one, other = task(name, SEED), task(name, SEED + 1)
+    public = [key for key in dir(type(one)) if not key.startswith("_") and key not in (parameters(one) or {})]
+    found = dict(arrays(one, public))
+    changed = dict(arrays(other, public))
+    return {key: value for key, value in found.items() if not np.array_equal(value, changed[key])}
+
+
+def correlated(one, other):
+    """Whether the numbers agree more than independent ones: 4 standard errors."""
+    size = min(len(one), len(other))
+    a, b = one[:size], other[:size]
+    if size < 12 or a.std() == 0 or b.std() == 0:
+        return False
+    return abs(np.corrcoef(a, b)[0, 1]) > 4 / np.sqrt(size)
+
+
+TASKS, LEARNERS = list(registry.tasks()), [name for name in registry.learners() if name != "mha.QueryLearner"]
+
+
+def test_planted_tasks_have_a_truth():
+    assert {name for name in TASKS if truths(name)} >= {"aim.Task", "mha.Task", "slr.Task", "smi.Task"}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_no_token_correlates_with_the_truth(name):
+    # of another truth, which the tokens of some laws show, and with the integer of this one
+    X, _ = task(name, SEED + 1).sample(200, SEED)
+    assert not [key for key, truth in truths(name).items() if correlated(truth, X.ravel())]
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_no_start_correlates_with_the_truth_of_any_task(name):
+    learner = fitted(name)
+    learned = dict(arrays(learner, [key for key in vars(learner) if key.endswith("_")]))
+    shared = [
+        (key, of, plant)
+        for of in TASKS
+        for plant, truth in truths(of).items()
+        for key, value in learned.items()
+        if correlated(truth, value)
+    ]
+    assert not shared
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_fit_says_how_it_ended(name):
+    learner = fitted(name)
+    assert isinstance(learner.converged_, bool)
+    assert isinstance(learner.n_iter_, int)
+    assert isinstance(learner.stop_reason_, str)
+    assert learner.stop_reason_
+
+
+def test_equal_numbers_would_be_noticed():
+    rng = np.random.default_rng(0)
+    truth = rng.standard_normal(30)
+    assert correlated(truth, np.r_[truth + 0.3 * rng.standard_normal(30), np.zeros(5)])
+    assert not correlated(truth, rng.standard_normal(30))
