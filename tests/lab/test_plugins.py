@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from attnlab import lab, persist, rfa
 from attnlab.cli import app
 from attnlab.common.reference import Reference
+from attnlab.common.systems import GROUP
 from attnlab.lab import own, registry
 from attnlab.lab.describe import name_of
 from attnlab.lab.own import load
@@ -183,7 +184,7 @@ def test_the_entry_point_of_the_example_is_the_one_that_attnlab_reads():
     import tomllib
 
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"][registry.GROUP] == {"pool": "attnlab_pool"}
+    assert project["entry-points"][GROUP] == {"pool": "attnlab_pool"}
 
 
 def test_names_say_where_a_class_is_from():
