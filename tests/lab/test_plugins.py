@@ -43,12 +43,12 @@ def test_a_file_adds_one_thing_of_every_kind():
 def test_a_figure_of_ones_own_is_reproduced_judged_and_reported(tmp_path):
     places = ["--store", tmp_path / "s.sqlite", "--out", tmp_path / "report"]
     printed = attnlab("reproduce", "own.linear", *MODULE, *places, "--quiet")
-    assert "2 claims hold, 0 fail" in printed
+    assert "2 hold, 0 fail" in printed
     page = (tmp_path / "report" / "index.html").read_text()
     assert all(text in page for text in ("own.exact", "own.noise", "Least squares follows its exact risk"))
     assert (tmp_path / "report" / "own.linear.png").stat().st_size > 0
     own.things = own.nothing()
-    assert "2 claims hold" in attnlab("report", "own", *MODULE, *places)
+    assert "2 hold, 0 fail" in attnlab("report", "own", *MODULE, *places)
     own.things = own.nothing()
     again = attnlab("run", "own.linear", "--set", "task.d=4", *MODULE, *places, "--quiet")
     assert "own.linear: 60 cells" in again
@@ -153,7 +153,7 @@ out = sys.argv[1]
 places = ["--store", out + "/s.sqlite", "--out", out + "/report"]
 assert "pool.risk" in attnlab_("list")
 printed = attnlab_("reproduce", "pool", *places, "--quiet")
-assert "1 claims hold, 0 fail" in printed, printed
+assert "1 hold, 0 fail" in printed, printed
 assert "pool.exact" in open(out + "/report/index.html").read()
 assert "0.29878" in attnlab_("theory", "pool.risk", "--n", "50", "--d", "8")
 assert name_of(pool.Task) == "pool.Task"

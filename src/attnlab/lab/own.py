@@ -10,9 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from attnlab.common.claim import Claim
-from attnlab.common.figure import Figure
-from attnlab.common.reference import Reference
 from attnlab.common.validation import one_of
 from attnlab.lab.errors import UsageError
 
@@ -62,6 +59,11 @@ def add(item: Item, *, figure: str = "") -> Item:
 
 def kind_of(item: Any) -> str:
     """Which of the kinds an item is; anything else is refused."""
+    # A listing reads what is added and imports none of these.
+    from attnlab.common.claim import Claim
+    from attnlab.common.figure import Figure
+    from attnlab.common.reference import Reference
+
     for kind, role in (("figure", Figure), ("claim", Claim), ("reference", Reference)):
         if isinstance(item, role):
             return kind

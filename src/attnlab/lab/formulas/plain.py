@@ -31,7 +31,8 @@ def plain(text: str) -> str:
     text = re.sub(r":math:`([^`]*)`", lambda m: letters(m[1]), text)
     text = re.sub(r":[a-z]+:`~?([^`]*)`", lambda m: m[1].split(".")[-1], text)
     text = re.sub(r"^( *)\.\. math::(.*(?:\n(?:\1 +.*)?)*)", lambda m: m[1] + "   " + letters(m[2]), text, flags=re.M)
-    return text.replace("``", "")
+    # outside formulas a backslash keeps restructured text from reading |x| as a substitution
+    return text.replace("``", "").replace(r"\|", "|")
 
 
 def letters(formula: str) -> str:
