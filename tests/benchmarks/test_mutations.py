@@ -17,6 +17,15 @@ def test_a_target_can_be_changed_and_has_tests(target):
     assert all((mutations.ROOT / test).exists() for test in target.tests)
 
 
+def test_a_few_changes_are_spread_over_the_function():
+    found = list(mutations.mutants(mutations.TARGETS[3]))
+    few = mutations.spread(found, 5)
+    assert len(few) == 5
+    assert few[0] == found[0]
+    assert [found.index(mutant) for mutant in few] == sorted({found.index(mutant) for mutant in few})
+    assert mutations.spread(found, 10_000) == found
+
+
 def test_the_page_names_what_was_not_noticed():
     first, second = list(mutations.mutants(mutations.TARGETS[0]))[:2]
     text = mutations.page([(first, False), (second, True)], 1.0)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from attnlab import mha
-from attnlab.mha.figures import FIGURES
 from attnlab.mha.layer import rows_of
 from attnlab.mha.sculpting.agreement import find_agreement
 from attnlab.mha.sculpting.crude import crude_sum
@@ -125,14 +124,3 @@ def test_sizes_that_must_work_do_so_in_time(m, d, k, limit):
     learner = race(m, 0).fit(X, y)
     assert time.process_time() - begun < limit
     assert recovered(task, learner)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.name)
-def test_figures_decide_as_registered(figure):
-    from attnlab.common.records import Records
-
-    records = Records.of({**cell.params, **cell()} for cell in figure.cells("quick"))
-    wrong = [verdict for verdict in figure.decide(records, "quick") if not verdict.as_registered]
-    assert not wrong
-    figure.draw(records)

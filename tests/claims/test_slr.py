@@ -95,13 +95,3 @@ def test_regularised_attention_follows_its_state_evolution(kind, alpha):
     assert predicted.converged
     # .01 for finite dimension, and the scatter of four runs (.01 to .02 each)
     assert np.mean(errors) == pytest.approx(predicted.value, abs=0.01 + 3 * np.std(errors, ddof=1) / 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [f.name for f in FIGURES if not f.requires])
-def test_every_quick_figure_decides_as_registered(name):
-    figure = BY_NAME[name]
-    records = Records.of({**cell.params, **cell()} for cell in figure.cells("quick"))
-    verdicts = figure.decide(records, "quick")
-    assert all(verdict.as_registered for verdict in verdicts), [(v.claim.id, v.status, v.estimate) for v in verdicts]
-    figure.draw(records).savefig("/dev/null", format="png", dpi=20)

@@ -171,3 +171,25 @@ def test_a_ratio_needs_positive_means():
 
 def test_a_computation_without_noise_is_its_own_interval():
     assert Fixed(2.0).interval(0.95) == (2.0, 2.0)
+
+
+def test_the_jackknife_of_a_mean_is_student_s_interval():
+    x = np.array([1.0, 2.0, 4.0, 7.0])
+    for values in (x, x[:2]):
+        left_out = np.array([np.delete(values, i).mean() for i in range(len(values))])
+        jackknife = Jackknife(float(values.mean()), left_out).interval(0.95)
+        assert jackknife == pytest.approx(Replicates(values).interval(0.95))
+
+
+def test_student_s_interval_is_that_of_the_tables():
+    # mean 3.5, standard deviation sqrt(7), t_3 = 3.1824
+    low, high = Replicates(np.array([1.0, 2.0, 4.0, 7.0])).interval(0.95)
+    assert (low, high) == pytest.approx((3.5 - 3.18245 * np.sqrt(7 / 4), 3.5 + 3.18245 * np.sqrt(7 / 4)), rel=1e-5)
+    assert np.isfinite(Replicates(np.array([1.0, 2.0])).interval(0.95)).all()
+
+
+def test_clopper_pearson_is_that_of_scipy():
+    for hits in (0, 3, 9, 10):
+        share = Share(np.repeat([1.0, 0.0], [hits, 10 - hits]), np.ones(10))
+        expected = stats.binomtest(hits, 10).proportion_ci(0.95, method="exact")
+        assert share.interval(0.95) == pytest.approx((expected.low, expected.high))

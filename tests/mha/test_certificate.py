@@ -6,6 +6,15 @@ from attnlab.mha import theory
 from attnlab.mha.certificate import certify, empirical_bernstein, output_bound
 
 
+def test_the_bound_is_that_of_the_theorem():
+    # mean 1/2, variance 1/3, log(2/delta) = log 40: 0.5 + sqrt(2/3 log 40 / 4) + 7 b log 40 / 9
+    sample = np.array([0.0, 1.0, 0.0, 1.0])
+    assert empirical_bernstein(sample, 1.0, 0.05) == pytest.approx(0.5 + 0.784101 + 2.869129, abs=1e-5)
+    assert empirical_bernstein(sample, 2.0, 0.05) == pytest.approx(0.5 + 0.784101 + 2 * 2.869129, abs=1e-5)
+    assert np.isfinite(empirical_bernstein(sample[:2], 1.0, 0.05))
+    assert empirical_bernstein(sample[:1], 1.0, 0.05) == np.inf
+
+
 def test_coverage_of_both_statements(seed):
     """200 repetitions at delta = 0.05: at most 10 misses are expected, Bernstein is far on the safe side."""
     rng = np.random.default_rng(seed)
