@@ -1,4 +1,4 @@
-"""Claims are registered before they are measured: one readable file with sentence, statistic, threshold and reason.
+"""Claims are registered before they are measured: a readable file in each system's package says what decides them.
 
 An entry's digest covers all that can decide the claim: its text, threshold and reason, the source code of functions
 that its statistic calls, the number of replicates and the predicted verdicts. A changed claim gets a new digest and
