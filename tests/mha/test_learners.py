@@ -93,7 +93,7 @@ def test_sculpting_records_its_phases(examples):
         "agreeing rows again",
         "body and point of smallest norm",
         "long axes",
-        "net, regression and refinement",
+        "span search and free refinement",
     ]
     assert learner.span_.shape == (2, 4, 4)
     assert all(step.seconds >= 0 and step.summary for step in learner.steps_)
@@ -235,6 +235,17 @@ X_OK, Y_OK = mha.Task(d=4, k=2, n_heads=1).sample(50)
 def test_wrong_input_is_named(learner, X, y, message):
     with pytest.raises(ValueError, match=message):
         learner.fit(X, y)
+
+
+def test_starts_that_do_not_exist_are_an_error_and_not_a_crash():
+    X, y = mha.Task(d=4, k=2, n_heads=2).sample(300)
+    with pytest.raises(ValueError, match="sculpted starts need 2 or 3 heads .* add 'random'"):
+        mha.AttentionLearner(2, starts=("sculpted",), random_state=0).fit(X, y)
+
+
+def test_the_moment_method_reaches_the_width_that_it_says():
+    X, y = mha.Task(d=16, k=4, n_heads=1, rho=0.3).sample(150)
+    assert mha.MomentLearner(1, random_state=0).fit(X, y).score(X, y) > 0.99
 
 
 def test_shares_must_leave_something_to_fit():

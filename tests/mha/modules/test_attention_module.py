@@ -199,16 +199,7 @@ def recovered(layer, dtype):
 @needs_minilm
 def test_the_encoder_has_the_norms_of_the_model():
     encoder = mha.Encoder.minilm()
-    assert encoder.pieces("The cat sat, unbelievably!") == [
-        "[CLS]",
-        "the",
-        "cat",
-        "sat",
-        ",",
-        "unbelievably",
-        "!",
-        "[SEP]",
-    ]
+    assert encoder.pieces("The cat, unhyped!") == ["[CLS]", "the", "cat", ",", "un", "##hy", "##ped", "!", "[SEP]"]
     norms = np.linalg.norm(encoder.attention(0).Theta, axis=(1, 2))
     assert np.allclose(norms, [2.9, 3.8, 12.3, 2.3, 4.6, 4.0, 2.7, 2.2, 1.9, 2.5, 3.1, 2.7], atol=0.051)
     assert np.linalg.norm(encoder.attention(5).c0) == pytest.approx(0.65, abs=0.005)

@@ -18,7 +18,7 @@ from attnlab.mha.engine.normal_equations import NormalEquations, normal_equation
 from attnlab.mha.engine.variable_projection import Regression, regress
 from attnlab.mha.layer import Rows
 
-EXACT_FIT, SETTLED = "error below tol", "error stopped falling"
+EXACT_FIT, SETTLED, SEARCHED = "error below tol", "error stopped falling", "all candidates compared"
 OUT_OF_STEPS, OUT_OF_TIME = "max_iter reached", "max_seconds reached"
 _TRIES = 8
 # With fewer unknowns than this the solution of the equations is too small for a threaded BLAS.
@@ -43,7 +43,7 @@ class Fit:
     @property
     def converged(self) -> bool:
         """Whether the fit ended by its own rule and not by a limit."""
-        return self.reason in (EXACT_FIT, SETTLED)
+        return self.reason in (EXACT_FIT, SETTLED, SEARCHED)
 
 
 def levenberg_marquardt(

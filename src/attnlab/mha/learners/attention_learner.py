@@ -18,8 +18,8 @@ from attnlab.mha.engine.race import race, random_starts
 from attnlab.mha.learners.certified import CertifiedRegressor, Prepared
 from attnlab.mha.learners.holdout import KEPT, Holdout
 from attnlab.mha.sculpting.axes import long_axes
-from attnlab.mha.sculpting.net import search_net
 from attnlab.mha.sculpting.phases import sculpt
+from attnlab.mha.sculpting.span_search import search_span
 
 STARTS = ("random", "moment", "sculpted")
 # Where sculpting was measured to find the span: few heads and tokens, many different rows.
@@ -123,13 +123,21 @@ class AttentionLearner(CertifiedRegressor):
         random = random_starts(m, d, rng)
         if "random" in self.starts:
             yield from islice(random, min(_FIRST_RANDOM, self.n_starts))
+        if "moment" in self.starts and self.starts == ("moment",) and moment_features(d) > _MOMENT_FEATURES:
+            raise ValueError(f"starts={self.starts!r} has none at d={d}: moments need d <= 16; add 'random'")
         if "moment" in self.starts and moment_features(d) <= _MOMENT_FEATURES and not budget.spent:
-            yield search_net(rows, moment_basis(rows, m), 1.0, m, rng, budget, refine=False).theta
+            yield search_span(rows, moment_basis(rows, m), 1.0, m, rng, budget, refine=False).theta
         sculptable = m in _SCULPT_HEADS and k <= _SCULPT_TOKENS and len(rows) >= _SCULPT_ROWS
         if "sculpted" in self.starts and sculptable and not budget.spent:
             point = sculpt(ready.X, ready.y, rows, budget=budget).point
             span = long_axes(point, m)
-            yield search_net(rows, span.basis, float(np.linalg.norm(point.theta)), m, rng, budget, refine=False).theta
+            yield search_span(rows, span.basis, float(np.linalg.norm(point.theta)), m, rng, budget, refine=False).theta
+        elif "random" not in self.starts and "moment" not in self.starts:
+            raise ValueError(
+                f"starts={self.starts!r} has none for these examples: sculpted starts need {_SCULPT_HEADS[0]} or "
+                f"{_SCULPT_HEADS[1]} heads, at most {_SCULPT_TOKENS} tokens and {_SCULPT_ROWS} different rows, got "
+                f"{m} heads, {k} tokens and {len(rows)} rows; add 'random'"
+            )
         if "random" in self.starts or budget.spent:
             yield from random
 

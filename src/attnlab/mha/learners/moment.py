@@ -10,7 +10,7 @@ from attnlab.mha.engine.moments import moment_basis, moment_features
 from attnlab.mha.engine.race import Budget
 from attnlab.mha.layer import rows_of
 from attnlab.mha.learners.base import LayerRegressor, check_enough, check_examples
-from attnlab.mha.sculpting.net import search_net
+from attnlab.mha.sculpting.span_search import search_span
 
 _MAX_FEATURES = 2300  # d <= 16
 # Strength of the net's first starts: the tensor fixes the span, not the scale.
@@ -59,7 +59,7 @@ class MomentLearner(LayerRegressor):
             raise ValueError(f"the moment method needs {moment_features(d)} regression features at d={d}; use d <= 16")
         rows, rng = rows_of(tokens, outputs), stream(self.random_state, "learner", "mha")
         self.span_ = moment_basis(rows, m)
-        fit = search_net(rows, self.span_, _NORM, m, rng, Budget.of(self.max_seconds), refine=self.refine)
+        fit = search_span(rows, self.span_, _NORM, m, rng, Budget.of(self.max_seconds), refine=self.refine)
         self.theta_, self.w_, self.n_tokens_ = fit.theta, fit.w, k
         ended(self, converged=fit.converged, reason=fit.reason, n_iter=fit.n_iter)
         return self

@@ -9,26 +9,40 @@ from sklearn.utils.validation import check_is_fitted
 
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import Seed
-from attnlab.common.validation import one_of
+from attnlab.common.validation import integer, one_of, positive
 from attnlab.mha.engine.levenberg_marquardt import Fit
 from attnlab.mha.learners.certified import CertifiedRegressor, Prepared
 from attnlab.mha.learners.holdout import KEPT, Holdout
+from attnlab.mha.sculpting import net
 from attnlab.mha.sculpting.agreement import rows_needed
 from attnlab.mha.sculpting.axes import Span, heads_by_gap, long_axes, span_of_chords
-from attnlab.mha.sculpting.net import search_net
 from attnlab.mha.sculpting.phases import Sculpture, Step, sculpt
 from attnlab.mha.sculpting.program import longest_chords, polytope
+from attnlab.mha.sculpting.span_search import search_span
 
 BODIES = ("kl", "linear")
+PHASES = ("refine", "span", *net.KINDS)
 
 
 class SculptingLearner(CertifiedRegressor):
-    r"""Recover a layer by sculpting a convex body around its attention matrices (arXiv:2402.04084).
+    r"""Recover a layer by sculpting a convex body around its attention matrices.
 
-    Crude sum of projections, rows on which all heads agree, the convex body these rows cut out, its point of
-    smallest norm, a refined sum and a new body, the body's long axes (the affine hull of the heads), a net of the
-    hull with regression for W, and a last refinement by Levenberg-Marquardt. Up to the net no step is non-convex in
-    Theta and none needs a restart.
+    Phases 1 to 5 follow arXiv:2402.04084: crude sum of projections, rows on which all heads agree, the convex body
+    these rows cut out, its point of smallest norm, a refined sum and a new body, the body's long axes (the affine hull
+    of the heads). None is non-convex in Theta and none needs a restart. What follows has a name of its own:
+
+    ==========  ==========================  ====================================================================
+    phase6      whose                       what is done
+    ==========  ==========================  ====================================================================
+    net         the paper's                 a grid of the affine hull, regression for every tuple
+    plane       the paper's, other reading  the same in the ball of the linear span
+    zoom        ours                        a grid of the plane that is made finer around the best pair
+    span        ours, span search           Levenberg-Marquardt inside the span, from random starts
+    refine      ours, free refinement       span search, then Levenberg-Marquardt in all entries of Theta
+    ==========  ==========================  ====================================================================
+
+    The first four end at the accuracy of the span; the last one makes the layer exact and owes nothing to the span
+    beyond its starts.
 
     Parameters
     ----------
@@ -36,7 +50,9 @@ class SculptingLearner(CertifiedRegressor):
     max_heads : largest number tried when selecting.
     body : where the long axes are read: ``kl``, the Hessian of the divergence, or ``linear``, chords by linear
         programs.
-    refine : False stops after the net: ``theta_`` then lies in the span (or near it), for studying the hull alone.
+    phase6 : see above. ``net``, ``plane`` and ``zoom`` take at most three heads (``zoom`` two).
+    net_points, net_radius, net_rows : candidates of a net, its extent in units of the norm of the point of smallest
+        norm, and rows that the regressions see (as many again judge the best).
     holdout : examples kept for the choice of heads and for the certificate; None keeps none.
     max_seconds : at the end of the time the best layer so far is returned.
 
@@ -67,7 +83,10 @@ class SculptingLearner(CertifiedRegressor):
         *,
         max_heads: int = 4,
         body: str = "kl",
-        refine: bool = True,
+        phase6: str = "refine",
+        net_points: int = 100,
+        net_radius: float = 3.0,
+        net_rows: int = 3000,
         holdout: Holdout | None = KEPT,
         max_seconds: float | None = None,
         random_state: Seed = None,
@@ -75,7 +94,10 @@ class SculptingLearner(CertifiedRegressor):
         self.n_heads = n_heads
         self.max_heads = max_heads
         self.body = body
-        self.refine = refine
+        self.phase6 = phase6
+        self.net_points = net_points
+        self.net_radius = net_radius
+        self.net_rows = net_rows
         self.holdout = holdout
         self.max_seconds = max_seconds
         self.random_state = random_state
@@ -95,6 +117,8 @@ class SculptingLearner(CertifiedRegressor):
         self.steps_ = list(sculpture.steps)
         self.w_sum_ = sculpture.agreement.w_sum
         self.gap_heads_ = heads_by_gap(self.steps_[-1].arrays["curvatures"], self.max_heads)
+        # Only a free refinement may leave the span.
+        ready.search.polishing = self.phase6 == "refine"
         spans: dict[int, Span] = {}
         best = ready.search.run(
             lambda m: self._fit_heads(m, ready, sculpture, spans), ready.candidates, selecting=self.n_heads is None
@@ -107,7 +131,20 @@ class SculptingLearner(CertifiedRegressor):
     def _candidates(self) -> list[int]:
         """Validate the parameters; return the numbers of heads to try."""
         one_of("body", self.body, BODIES)
-        return super()._candidates()
+        integer("net_points", self.net_points, low=2)
+        positive("net_radius", self.net_radius)
+        integer("net_rows", self.net_rows, low=1)
+        candidates = super()._candidates()
+        if one_of("phase6", self.phase6, PHASES) not in net.KINDS:
+            return candidates
+        most = 2 if self.phase6 == "zoom" else net.MOST_HEADS
+        if self.n_heads is not None and self.n_heads > most:
+            tuples = net.net_size(self.n_heads, self.net_points ** (self.n_heads - 1))
+            raise ValueError(
+                f"phase6={self.phase6!r} takes at most {most} heads: n_heads={self.n_heads} would compare {tuples:.1e} "
+                "tuples"
+            )
+        return candidates[:most]
 
     def _fit_heads(self, m: int, ready: Prepared, sculpture: Sculpture, spans: dict[int, Span]) -> Fit:
         """Phases 5 and 6 for m heads."""
@@ -121,12 +158,42 @@ class SculptingLearner(CertifiedRegressor):
                 {"basis": spans[m].basis},
             )
         )
+        if self.phase6 in net.KINDS:
+            return self._net(spans[m], ready, sculpture)
         begun = time.monotonic()
         norm = float(np.linalg.norm(sculpture.point.theta))
-        fit = search_net(ready.rows, spans[m].basis, norm, m, ready.rng, ready.budget, refine=self.refine)
-        summary = {"n_heads": float(m), "nmse": fit.nmse, "refinement_steps": float(fit.n_iter)}
-        self.steps_.append(Step("net, regression and refinement", time.monotonic() - begun, summary))
+        free = self.phase6 == "refine"
+        fit = search_span(ready.rows, spans[m].basis, norm, m, ready.rng, ready.budget, refine=free)
+        summary = {"n_heads": float(m), "nmse": fit.nmse, "steps": float(fit.n_iter)}
+        name = "span search and free refinement" if free else "span search"
+        self.steps_.append(Step(name, time.monotonic() - begun, summary))
         return fit
+
+    def _net(self, span: Span, ready: Prepared, sculpture: Sculpture) -> Fit:
+        """The paper's phase 6: a net of candidates, regression for every tuple, the best judged on fresh rows."""
+        begun = time.monotonic()
+        n = min(self.net_rows, len(ready.rows) // 2)
+        order = ready.rng.permutation(len(ready.rows))
+        rows, fresh = ready.rows.take(order[:n]), ready.rows.take(order[n : 2 * n])
+        found = net.search_net(
+            rows,
+            fresh,
+            sculpture.point.theta,
+            span.axes,
+            kind=self.phase6,
+            points=self.net_points,
+            radius=self.net_radius,
+        )
+        summary = {
+            "n_heads": float(len(found.fit.theta)),
+            "points": float(found.points),
+            "tuples": float(found.tuples),
+            "spacing": found.spacing,
+            "nmse": found.fit.nmse,
+            "fresh_nmse": found.fresh,
+        }
+        self.steps_.append(Step("net and regression", time.monotonic() - begun, summary))
+        return found.fit
 
     def _span(self, m: int, sculpture: Sculpture, rng: np.random.Generator) -> Span:
         span = long_axes(sculpture.point, m)

@@ -18,31 +18,38 @@ from attnlab.mha.sculpting.program import Chords
 
 # An axis with less than this left after removing the point of smallest norm adds no direction.
 _NEW = 0.3
+# Curvatures of the short axes differ from one to the next by less than this factor.
+_JUMP = 3.0
 
 
 @dataclass(frozen=True)
 class Span:
-    """Orthonormal basis ``(m, d, d)``, the Hessian's eigenvalues in rising order, and the ratio at the gap."""
+    """Orthonormal basis ``(m, d, d)``, the Hessian's eigenvalues in rising order, and the ratio at the gap.
+
+    ``axes (m - 1, d, d)`` are the raw directions: made orthogonal to the point they would tilt the affine hull.
+    """
 
     basis: np.ndarray
     curvatures: np.ndarray
     gap: float
+    axes: np.ndarray
 
 
 def long_axes(point: MinimumNorm, m: int) -> Span:
     """Point of smallest norm and m - 1 flattest directions of the body, orthonormalised."""
     d = len(point.theta)
     curvatures, vectors = np.linalg.eigh(point.hessian)
-    basis = [point.theta.reshape(-1) / np.linalg.norm(point.theta)]
+    basis, axes = [point.theta.reshape(-1) / np.linalg.norm(point.theta)], []
     for vector in vectors.T:
         if len(basis) == m:
             break
         left = vector - sum(b * (b @ vector) for b in basis)
         if np.linalg.norm(left) > _NEW:
             basis.append(left / np.linalg.norm(left))
+            axes.append(vector)
     lowest = np.maximum(curvatures[: m + 1], np.finfo(float).tiny)
     gap = float(lowest[m - 1] / lowest[m - 2]) if m > 1 else np.inf
-    return Span(np.array(basis).reshape(-1, d, d), curvatures, gap)
+    return Span(np.array(basis).reshape(-1, d, d), curvatures, gap, np.array(axes).reshape(-1, d, d))
 
 
 def span_of_chords(chords: Chords, m: int) -> Span:
@@ -51,13 +58,14 @@ def span_of_chords(chords: Chords, m: int) -> Span:
     basis = _orthonormal(directions).T.reshape(m, *chords.centre.shape)
     lengths = np.maximum(chords.lengths, np.finfo(float).tiny)
     gap = float(lengths[m - 2] / lengths[m - 1]) if 1 < m <= len(lengths) else np.inf
-    return Span(basis[::-1], lengths**-2.0, gap)
+    return Span(basis[::-1], lengths**-2.0, gap, chords.directions[: m - 1])
 
 
 def heads_by_gap(curvatures: np.ndarray, max_heads: int) -> int:
-    """The number of heads that the largest jump among the smallest curvatures suggests."""
+    """The number of heads that the largest jump among the smallest curvatures suggests; one where none stands out."""
     lowest = np.maximum(curvatures[: max_heads + 1], np.finfo(float).tiny)
-    return int(np.argmax(lowest[1:] / lowest[:-1])) + 2
+    jumps = lowest[1:] / lowest[:-1]
+    return int(np.argmax(jumps)) + 2 if len(jumps) and jumps.max() > _JUMP else 1
 
 
 def span_error(basis: ArrayLike, Theta: ArrayLike) -> float:

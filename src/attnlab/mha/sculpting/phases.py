@@ -14,9 +14,6 @@ from attnlab.mha.sculpting.agreement import REACH, ROW_LIMIT, Agreement, find_ag
 from attnlab.mha.sculpting.body import Body, MinimumNorm, minimum_norm_point
 from attnlab.mha.sculpting.crude import crude_sum
 
-# The paper's tail rows: this share of the rows, those on which the point of smallest norm is surest.
-_TAIL = 0.01
-
 
 @dataclass(frozen=True)
 class Step:
@@ -69,10 +66,7 @@ def sculpt(
             break
         begun = time.monotonic()
         refined = _refined_sum(body, point)
-        summary = {
-            "change": _relative(refined - agreement.w_sum, refined),
-            "tail_distance": _relative(tail_sum(rows, point.theta) - refined, refined),
-        }
+        summary = {"change": _relative(refined - agreement.w_sum, refined)}
         steps.append(Step("refined sum", time.monotonic() - begun, summary, {"w_sum": refined}))
         begun = time.monotonic()
         agreement = sculpt_again(rows, refined, agreement, deadline=budget.deadline)
@@ -81,20 +75,12 @@ def sculpt(
     return Sculpture(agreement, body, point, tuple(steps))
 
 
-def tail_sum(rows: Rows, theta: np.ndarray) -> np.ndarray:
-    """Sum of projections from the rows on which the point of smallest norm is surest (arXiv:2402.04084, phase 3).
-
-    There all heads look at one token, but at laptop sizes such rows are too rare to be sure enough: trimmed rows give a
-    sum ten times more exact, so this estimate is recorded and not used.
-    """
-    patterns = row_patterns(rows, theta[None])[:, 0]
-    sure = patterns.max(axis=1)
-    tail = sure >= np.quantile(sure, 1 - _TAIL)
-    return refit_sum(rows.take(tail), patterns[tail], np.ones(int(tail.sum())))
-
-
 def _refined_sum(body: Body, point: MinimumNorm) -> np.ndarray:
-    """On agreeing rows the pattern of any point of the hull is everyone's: regress y on the mean keys it gives."""
+    """On agreeing rows the pattern of any point of the hull is that of all heads: regress y on the mean keys it gives.
+
+    Phase 3 of the paper takes the rows on which the point of smallest norm is surest instead. At these sizes they are
+    too rare: the sum from agreeing rows is ten times more exact.
+    """
     patterns = row_patterns(body.rows, point.theta[None])[:, 0]
     from_point = refit_sum(body.rows, patterns, body.weights)
     from_rows = refit_sum(body.rows, body.patterns, body.weights)

@@ -108,6 +108,8 @@ def longest_chords(body: Polytope, number: int, *, tries: int, rng: np.random.Ge
             chord = chord - sum(f * (f @ chord) for f in found)
             if np.linalg.norm(chord) > longest:
                 best, longest = chord, float(np.linalg.norm(chord))
+        if longest < 0:
+            raise RuntimeError(f"none of the {tries} linear programs for a chord of the body was solved; use body='kl'")
         found.append(best / max(longest, np.finfo(float).tiny))
         lengths.append(longest)
     return Chords(middle.reshape(d, d), np.array(found).reshape(-1, d, d), np.array(lengths), slack)
