@@ -239,7 +239,7 @@ def test_wrong_input_is_named(learner, X, y, message):
 
 def test_starts_that_do_not_exist_are_an_error_and_not_a_crash():
     X, y = mha.Task(d=4, k=2, n_heads=2).sample(300)
-    with pytest.raises(ValueError, match="sculpted starts need 2 or 3 heads .* add 'random'"):
+    with pytest.raises(ValueError, match=r"sculpted starts need 2 or 3 heads.*add 'random'"):
         mha.AttentionLearner(2, starts=("sculpted",), random_state=0).fit(X, y)
 
 

@@ -113,8 +113,9 @@ def test_every_affine_combination_of_heads_lies_in_the_body(task):
     p = row_patterns(rows, task.Theta)
     agree = np.abs(p[:, 0] - p[:, 1]).max(axis=1) < 1e-3
     body = Body(rows.take(agree), p[agree, 0], np.ones(int(agree.sum())))
+    # agreement to 1e-3 leaves the log-odds of saturated rows open: the divergence is of that order at most
     for t in (-0.5, 0.0, 0.5, 1.0, 1.5):
-        assert divergence(body, t * task.Theta[0] + (1 - t) * task.Theta[1]) < 1e-4
+        assert divergence(body, t * task.Theta[0] + (1 - t) * task.Theta[1]) < 1e-3
     assert divergence(body, np.zeros((8, 8))) > 0.01
 
 

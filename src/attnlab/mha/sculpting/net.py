@@ -2,7 +2,8 @@ r"""Phase 6 of arXiv:2402.04084: a net of candidate heads, and regression for ev
 
 The heads lie near the affine hull of the point of smallest norm and the m - 1 long axes of the body. For every m-tuple
 of candidates W is a ridge regression on their mean keys; the tuples with the smallest error are judged on fresh rows
-and the best is kept. No gradient, no descent, no restart: what is left is the spacing of the net and the error of the span.
+and the best is kept. No gradient, no descent, no restart: what is left is the spacing of the net and the error of the
+span.
 
 =========  ==============================================================================================
 kind       candidates
