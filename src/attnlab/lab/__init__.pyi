@@ -4,6 +4,7 @@ from .engine import LocalWorkers as LocalWorkers
 from .engine import RunningCluster as RunningCluster
 from .engine import SerialEngine as SerialEngine
 from .engine import SlurmJobs as SlurmJobs
+from .frames import load as load
 from .own import add as add
 from .page import report as report
 from .phases.diagram import PhaseDiagram as PhaseDiagram

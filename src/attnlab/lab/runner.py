@@ -25,7 +25,7 @@ from attnlab.lab.store import Store, StoredCell
 KEPT = 50_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """A figure at one scale with what is known of it; ``old`` counts the cells that came from other code."""
 
@@ -68,6 +68,21 @@ class Result:
     def draw(self) -> Any:
         """The picture, a matplotlib Figure."""
         return self.figure.draw(self.records)
+
+    def to_pandas(self) -> Any:
+        """The records as a DataFrame, a row for each cell; needs the extra ``pandas``."""
+        from attnlab.lab import frames
+
+        return frames.records(self)
+
+    def __repr__(self) -> str:
+        states = ", ".join(f"{v.claim.id} {v.status}" for v in self.verdicts)
+        return f"<{self.figure.name}, {self.scale} scale, {self.count} cells{': ' + states if states else ''}>"
+
+    def _repr_html_(self) -> str:
+        from attnlab.lab import frames
+
+        return frames.summary(self)
 
 
 @dataclass
