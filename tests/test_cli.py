@@ -64,6 +64,27 @@ def test_the_ledger_alone_is_written_as_json(reproduced, tmp_path):
     assert content["figures"]["slr.manifold"]["1"]["versions"][0]["attnlab"]
 
 
+def test_confirm_runs_fresh_seeds_and_writes_both_verdicts(reproduced, tmp_path):
+    folder, _ = reproduced
+    result = attnlab("confirm", "slr.manifold", "--store", folder / "s.sqlite", "--ledger", tmp_path / "claims.json")
+    assert result.returncode == 0, result.stderr + result.stdout
+    assert "fresh seeds, 4 claims: " in result.stdout
+    assert "of 4 claims that held, " in result.stdout
+    entries = {e["id"]: e for e in json.loads((tmp_path / "claims.json").read_text())["claims"]}
+    assert entries["slr.signs"]["value"] != entries["slr.signs"]["confirmation"]["value"]
+    # what reproduce shows is not touched
+    again = attnlab("report", "slr.manifold", "--store", folder / "s.sqlite", "--ledger", tmp_path / "first.json")
+    assert again.returncode == 0
+    first = {e["id"]: e for e in json.loads((tmp_path / "first.json").read_text())["claims"]}
+    assert first["slr.signs"]["value"] == entries["slr.signs"]["value"]
+
+
+def test_what_is_not_registered_is_not_confirmed(tmp_path):
+    result = attnlab("confirm", "slr.manifold", "--file", tmp_path / "none.toml", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "only registered claims can be confirmed: slr.manifold is not registered" in result.stderr
+
+
 def test_the_same_command_again_computes_nothing(reproduced):
     folder, _ = reproduced
     before = (folder / "report" / "slr.manifold.png").stat().st_mtime_ns
