@@ -45,7 +45,7 @@ release-check: test-all docs ## before a release: all tests, every claim measure
 	rm -rf build/clean
 
 mutations: $(READY) ## wrong signs in what decides: which tests notice; writes docs/mutations.md
-	$(BIN)/python -m benchmarks.mutations --page docs/mutations.md
+	$(BIN)/python -m benchmarks.mutations
 
 check: $(READY) ## lint and types
 	$(BIN)/ruff check .

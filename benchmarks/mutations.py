@@ -1,4 +1,4 @@
-"""Wrong signs in what decides: does some test notice? ``python -m benchmarks.mutations --page docs/mutations.md``.
+"""Wrong signs in what decides: does some test notice? ``python -m benchmarks.mutations`` writes docs/mutations.md.
 
 Each target is a function that decides a result. Arithmetic operators, signs, comparisons and numbers in it are changed
 one at a time, in a copy of the sources, and the tests named with it are run: a mutant that passes them has survived.
@@ -10,17 +10,19 @@ import argparse
 import ast
 import copy
 import datetime
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
+DATA, PAGE = ROOT / "docs/data/mutations.json", ROOT / "docs/mutations.md"
 SWAPS: dict[type, type] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -42,6 +44,11 @@ class Target:
     module: str
     function: str
     tests: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Module and function."""
+        return f"{self.module}.{self.function}"
 
     @property
     def file(self) -> Path:
@@ -176,51 +183,58 @@ def survives(mutant: Mutant, seconds: float) -> bool:
     return run.returncode == 0
 
 
-def page(results: Sequence[tuple[Mutant, bool]], minutes: float) -> str:
-    """The outcome as a page of the documentation."""
-    caught = sum(not survived for _, survived in results)
+def entries(outcomes: Sequence[tuple[Mutant, bool]]) -> list[dict[str, Any]]:
+    """What is kept of the mutants of one target."""
+    return [{"line": mutant.line, "change": mutant.change, "survived": survived} for mutant, survived in outcomes]
+
+
+def page(kept: Mapping[str, Mapping[str, Any]]) -> str:
+    """What is kept of all targets, as a page of the documentation."""
+    found = [(name, outcome) for name, target in kept.items() for outcome in target["outcomes"]]
+    noticed = sum(not outcome["survived"] for _, outcome in found)
     lines = [
         "# Mutation checks",
         "",
         "Operators, signs, comparisons and numbers of functions that decide a result are changed one at a time, at",
-        "most twelve in each function, and the fast tests of that part are run. `make mutations` renews this page; the",
-        f"last run, on {datetime.date.today()}, took {minutes:.0f} minutes.",
-        f"Of {len(results)} changes {caught} made a test fail.",
+        "most twelve in each function, and the fast tests of that part are run. `make mutations` renews this page.",
+        f"Of {len(found)} changes {noticed} made a test fail.",
         "",
-        "| what | function | changes | noticed |",
-        "|---|---|---|---|",
+        "| what | function | changes | noticed | run |",
+        "|---|---|---|---|---|",
     ]
-    for target in dict.fromkeys(mutant.target for mutant, _ in results):
-        own = [survived for mutant, survived in results if mutant.target == target]
-        lines.append(f"| {target.what} | `{target.module}.{target.function}` | {len(own)} | {own.count(False)} |")
-    left = [mutant for mutant, survived in results if survived]
+    for name, target in kept.items():
+        survived = [outcome["survived"] for outcome in target["outcomes"]]
+        cells = (target["what"], f"`{name}`", len(survived), survived.count(False), target["run"])
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    left = [(name, outcome) for name, outcome in found if outcome["survived"]]
     if left:
         lines += ["", "Changes that no test noticed:", "", "| function | line | change |", "|---|---|---|"]
-        lines += [f"| `{m.target.function}` | {m.line} | `{m.change.replace('|', chr(92) + '|')}` |" for m in left]
+        lines += [f"| `{name}` | {o['line']} | `{o['change'].replace('|', chr(92) + '|')}` |" for name, o in left]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Run the mutants of all targets, or of those whose function is named."""
+    """Run the mutants of all targets, or of those whose function is named; a target's outcomes are kept as it ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("functions", nargs="*", help="only these functions")
-    parser.add_argument("--page", type=Path, help="write the outcome as Markdown")
     parser.add_argument("--most", type=int, default=12, help="changes of one function")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for the tests of one mutant")
     options = parser.parse_args()
-    start, results = time.monotonic(), []
+    kept = json.loads(DATA.read_text()) if DATA.exists() else {}
     for target in TARGETS:
         if options.functions and target.function not in options.functions:
             continue
+        outcomes = []
         for mutant in spread(list(mutants(target)), options.most):
-            survived = survives(mutant, options.limit)
-            results.append((mutant, survived))
-            print(
-                f"{'SURVIVED' if survived else 'noticed '} {target.function}:{mutant.line} {mutant.change}", flush=True
-            )
-    if options.page:
-        options.page.write_text(page(results, (time.monotonic() - start) / 60))
-    sys.exit(int(any(survived for _, survived in results)))
+            outcomes.append((mutant, survives(mutant, options.limit)))
+            word = "SURVIVED" if outcomes[-1][1] else "noticed"
+            print(f"{word} {target.function}:{mutant.line} {mutant.change}", flush=True)
+        today = datetime.date.today().isoformat()
+        kept[target.name] = {"what": target.what, "run": today, "outcomes": entries(outcomes)}
+        kept = {known.name: kept[known.name] for known in TARGETS if known.name in kept}
+        DATA.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+        PAGE.write_text(page(kept))
+    sys.exit(int(any(outcome["survived"] for target in kept.values() for outcome in target["outcomes"])))
 
 
 if __name__ == "__main__":

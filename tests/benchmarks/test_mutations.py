@@ -27,8 +27,11 @@ def test_a_few_changes_are_spread_over_the_function():
 
 
 def test_the_page_names_what_was_not_noticed():
-    first, second = list(mutations.mutants(mutations.TARGETS[0]))[:2]
-    text = mutations.page([(first, False), (second, True)], 1.0)
+    target = mutations.TARGETS[0]
+    first, second = list(mutations.mutants(target))[:2]
+    kept = {"what": "a bound", "run": "today", "outcomes": mutations.entries([(first, False), (second, True)])}
+    text = mutations.page({target.name: kept})
     assert "Of 2 changes 1 made a test fail." in text
-    assert second.change in text
-    assert first.change not in text
+    assert "| 2 | 1 | today |" in text
+    assert f"| {second.line} | `{second.change}` |" in text
+    assert f"| {first.line} | `{first.change}` |" not in text
