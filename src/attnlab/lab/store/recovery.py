@@ -40,8 +40,9 @@ class Lost:
 
 
 def missing_log(path: Path) -> bool:
-    """Whether there is no log; asked before SQLite opens the file, which makes an empty one."""
-    return not log_file(path).exists()
+    """Whether there is no log, or an empty one: SQLite makes it when it opens the file."""
+    log = log_file(path)
+    return not log.exists() or not log.stat().st_size
 
 
 def lost_rows(db: sqlite3.Connection, commits: CommitLog, tally: Tally) -> Lost:
