@@ -7,7 +7,8 @@ import pytest
 
 HEAD = """# What was tried
 
-Each line is written by a test of `tests/faults` when it passes (`make faults`, `make slurm-test`): what was done to real processes and files, how often, and what came of it.
+Each line is written by a test of `tests/faults` when it passes (`make faults`, `make slurm-test`): what
+was done to real processes and files, how often, and what came of it.
 
 | tried | outcome |
 |---|---|

@@ -254,6 +254,8 @@ def parse_knob(text: str) -> tuple[str, Any]:
         return name, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return name, value
+    except RecursionError as error:
+        raise ValueError(f"--set {name} nests too deeply") from error
 
 
 class usage:  # reads as a statement: with usage(): ...

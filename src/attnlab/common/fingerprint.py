@@ -239,9 +239,14 @@ def _text(module: str) -> str:
     return f"{module}:{_serial(_parsed(path))}" if path else module
 
 
-@functools.cache
 def _parsed(path: Path) -> ast.Module:
-    """The syntax tree of a file without docstrings."""
+    """The syntax tree of a file without docstrings, as the file is now: a user's own may be edited and loaded again."""
+    status = path.stat()
+    return _parsed_once(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.cache
+def _parsed_once(path: Path, written: int, size: int) -> ast.Module:
     tree = ast.parse(path.read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

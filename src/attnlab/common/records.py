@@ -86,8 +86,12 @@ class Records:
         """Mean and standard error of ``y`` for each value of ``x``; the standard error of one run is NaN."""
         chosen = self.where(**conditions)
         xs = chosen.values(x)
-        groups = [chosen.where(**{x: value}) for value in xs]
-        samples = [np.asarray(group.column(y), dtype=float) for group in groups]
+        found: dict[Any, list[Row]] = {value: [] for value in xs}
+        for row in chosen:
+            if x in row:
+                found[row[x]].append(row)
+        groups = [found[value] for value in xs]
+        samples = [np.array([row[y] for row in group], dtype=float) for group in groups]
         sem = [s.std(ddof=1) / np.sqrt(len(s)) if len(s) > 1 else np.nan for s in samples]
         missed = np.array([sum(row.get("converged") is False for row in group) for group in groups])
         return Curve(np.array(xs, dtype=float), np.array([s.mean() for s in samples]), np.array(sem), missed)

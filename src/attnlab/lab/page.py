@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import logging
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from attnlab.lab import ledger, pictures, registry
 from attnlab.lab.errors import StoreUnwritable
 from attnlab.lab.runner import Result
 
+log = logging.getLogger("attnlab.report")
 # Seconds after which a page that is not complete asks for its newer version.
 RENEW = 10
 # Width over height from which a picture takes the whole line and its claims stand below.
@@ -37,6 +39,7 @@ class Entry:
     seconds: str
     versions: list[dict[str, str]]
     devices: list[str]
+    problem: str = ""
 
     @property
     def name(self) -> str:
@@ -103,11 +106,26 @@ def report(results: Sequence[Result], folder: str | os.PathLike[str], *, waiting
 
 
 def _entry(result: Result, out: Path) -> Entry:
-    content = pictures.publish(result, out) if len(result.records) else b""
+    content, problem = _picture(result, out)
     picture, wide = base64.b64encode(content).decode(), bool(content) and pictures.aspect(content) > WIDE
     devices = sorted(result.made.devices - {""})
     knobs = result.figure.knobs(result.scale)
-    return Entry(result, picture, wide, knobs, _duration(result.seconds), result.versions, devices)
+    return Entry(result, picture, wide, knobs, _duration(result.seconds), result.versions, devices, problem)
+
+
+def _picture(result: Result, out: Path) -> tuple[bytes, str]:
+    """The picture, or why there is none; a drawing that fails must not cost the report of what was computed."""
+    if not len(result.records):
+        return b"", "No finished cell to draw."
+    try:
+        return pictures.publish(result, out), ""
+    except OSError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [""])[0]
+        problem = f"{result.figure.name} cannot be drawn: {type(error).__name__}: {reason}"
+        log.warning(problem)
+        return b"", problem
 
 
 def _duration(seconds: float) -> str:

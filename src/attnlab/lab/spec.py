@@ -187,11 +187,20 @@ class Trials(Grid):
     """A grid whose cells are specs: the parameters are a request (:func:`attnlab.lab.request.spec`)."""
 
     def cells(self, figure: Figure, stream: int) -> Iterator[Cell]:
-        """One for each point."""
+        """One for each point. Replicates of a setting differ in their number alone: the rest is made once."""
         from attnlab.lab.request import spec
 
-        for point in self.points():
-            yield dataclasses.replace(spec(point), stream=stream).cell(figure.name)
+        settings = dataclasses.replace(self, seeds=1)
+        made: list[tuple[Spec, dict[str, Any]]] = []
+        for point in settings.points():
+            first = dataclasses.replace(spec(point), stream=stream)
+            yield first.cell(figure.name)
+            if self.seeds > 1:
+                made.append((first, first.columns()))
+        for seed in range(1, self.seeds):
+            for first, own in made:
+                again = dataclasses.replace(first, replicate=seed)
+                yield Cell(figure.name, {**own, "seed": seed}, again, stream)
 
 
 def planted(task: Any, seed: int) -> Any:

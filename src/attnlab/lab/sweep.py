@@ -9,7 +9,7 @@ import functools
 import itertools
 import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,7 +27,9 @@ from attnlab.lab.request import SIZES, check, run_spec, settings
 from attnlab.lab.spec import Trials
 
 Scalar = int | float | str | bool
-Size = Annotated[int, Field(ge=1)]
+# strict: true is not 1, and "5" is not 5
+Size = Annotated[int, Field(ge=1, strict=True)]
+Ratio = Annotated[float, Field(gt=0, strict=True)]
 STRICT = ConfigDict(extra="forbid")  # a misspelt key would silently change nothing
 
 
@@ -58,10 +60,10 @@ class SweepFile(BaseModel):
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
     task: Named | list[Named]
     learner: list[Named] = Field(min_length=1)
-    n_train: Size | list[Size] | None = None
-    alpha: float | list[float] | None = None
-    n_test: int = Field(default=1000, ge=2)
-    seeds: int = Field(default=1, ge=1)
+    n_train: Size | Annotated[list[Size], Field(min_length=1)] | None = None
+    alpha: Ratio | Annotated[list[Ratio], Field(min_length=1)] | None = None
+    n_test: int = Field(default=1000, ge=2, strict=True)
+    seeds: int = Field(default=1, ge=1, strict=True)
 
     @model_validator(mode="after")
     def _one_size(self) -> SweepFile:
@@ -87,6 +89,8 @@ def read(path: str | Path) -> tuple[Figure, str]:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path} nests tables or lists too deeply") from error
     try:
         if "figure" in content:
             file = FigureFile.model_validate(content)
@@ -106,13 +110,7 @@ def sweep_figure(file: SweepFile) -> Figure:
     axes |= (
         {"task"} if len({canonical(settings("task", g.params) | {"": g.params["task"]}) for g in grids}) > 1 else set()
     )
-    # the size of the data and the replicate do not change what a learner may be given
-    firsts = [
-        {**point, **{k: _first(grid.params[k]) for k in SIZES if k in point}}
-        for grid in grids
-        for point in grid.points()
-    ]
-    for point in {canonical({**point, "seed": 0}): point for point in firsts}.values():
+    for point in {canonical(point): point for grid in grids for point in _corners(grid)}.values():
         check(point)
     return Figure(
         name=f"sweep.{file.name}",
@@ -127,14 +125,23 @@ def sweep_figure(file: SweepFile) -> Figure:
     )
 
 
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, list) else value
+def _corners(grid: Trials) -> Iterator[dict[str, Any]]:
+    """Every value of every axis once, the others at their first: a grid of millions is checked in a moment.
+
+    The size of the data and the replicate do not change what a learner may be given.
+    """
+    first = {name: value[0] if isinstance(value, list) else value for name, value in grid.params.items()} | {"seed": 0}
+    yield first
+    for name, axis in grid.params.items():
+        if isinstance(axis, list) and name not in SIZES:
+            yield from ({**first, name: value} for value in axis[1:])
 
 
 def draw(records: Records, axes: Sequence[str]) -> Any:
     """Error against the axis with most values, one colour per learner; what theory says of it as a line."""
     canvas, ((plot,),) = panels(width=5.5, height=3.8)
-    numeric = [a for a in axes if all(isinstance(v, int | float) for v in records.values(a))]
+    # an axis of one learner only is no axis of the picture
+    numeric = [a for a in axes if all(isinstance(row.get(a), int | float) for row in records)]
     x = max(
         numeric or ["n_train" if records.values("n_train") else "alpha"], key=lambda name: len(records.values(name))
     )
@@ -146,7 +153,7 @@ def draw(records: Records, axes: Sequence[str]) -> Any:
         points(plot, rows.curve(x, "relative_error"), color=color, label=label, fmt=marker, ms=4.5)
         _draw_theory(plot, rows, x, "theory.theory", color=color)
     for i, rows in enumerate(
-        _grouped(records, lambda row: str([row[name] for name in others if _is_of_task(name)])).values()
+        _grouped(records, lambda row: str([row.get(name) for name in others if _is_of_task(name)])).values()
     ):
         name = "Bayes" if i == 0 else None
         _draw_theory(plot, rows, x, "theory.Bayes", color="#777777", linestyle="--", linewidth=1, label=name)
@@ -183,7 +190,8 @@ def _label(row: Mapping[str, Any], names: Sequence[str]) -> str:
     shown = [name for name in names if name in row and name not in ("learner", "task")]
     extra = [f"{name.removeprefix('learner.').removeprefix('task.')}={row[name]}" for name in shown]
     where = [f"on {row['task']}"] if "task" in names else []
-    return " ".join([str(row["learner"]), *extra, *where])
+    # a dollar sign would begin a formula
+    return " ".join([str(row["learner"]), *extra, *where]).replace("$", r"\$")
 
 
 def to_toml(figure: Figure, scale: str) -> str:
