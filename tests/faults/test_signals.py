@@ -76,7 +76,8 @@ def test_a_signal_ends_the_run_with_a_message_and_it_resumes(tmp_path, name, tri
     done = rows(tmp_path)
     assert 0 < done < 200
     again = start(tmp_path, "--quiet", "--shard", "1/1", seeds=done + 3, seconds=0.1)
-    assert again.wait(timeout=100) == 0
+    output, _ = again.communicate(timeout=100)
+    assert again.returncode == 0, output
     assert rows(tmp_path) == done + 3
     tried(f"{name} to a running driver", "ends with a message and code 130; resumed")
 
@@ -87,5 +88,6 @@ def test_a_run_under_nohup_outlives_its_terminal(tmp_path):
     run = start(tmp_path, "--shard", "1/1", seeds=30, before=ignoring)
     wait_for_rows(tmp_path, run)
     run.send_signal(signal.SIGHUP)
-    assert run.wait(timeout=100) == 0
+    output, _ = run.communicate(timeout=100)
+    assert run.returncode == 0, output
     assert rows(tmp_path) == 30
