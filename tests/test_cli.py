@@ -161,14 +161,14 @@ def test_the_slurm_dry_run_prints_the_job_script(tmp_path):
 
 def test_naming_a_figure_renews_it_in_the_report_of_an_earlier_run(reproduced):
     folder, _ = reproduced
-    result = attnlab("reproduce", "icl.nonmonotone", "--store", folder / "s.sqlite", "--out", folder / "report")
+    result = attnlab("reproduce", "rfa.complexity", "--store", folder / "s.sqlite", "--out", folder / "report")
     assert result.returncode == 0, result.stderr + result.stdout
     page = (folder / "report" / "index.html").read_text()
     assert 'id="slr.manifold"' in page
-    assert 'id="icl.nonmonotone"' in page
+    assert 'id="rfa.complexity"' in page
     assert {claim["id"] for claim in json.loads((folder / "report" / "claims.json").read_text())} >= {
         "slr.manifold",
-        "icl.boundary",
+        "rfa.complexity-growth",
     }
 
 

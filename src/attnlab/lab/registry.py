@@ -77,6 +77,15 @@ def learners() -> dict[str, type]:
     return _public(own.is_learner) | own.things["learner"]
 
 
+def arenas() -> list[ModuleType]:
+    """Modules ``arena`` of systems that bring tasks and learners to the arena.
+
+    ``TASKS`` maps a name to ``(task type, parameters by scale, numbers of examples by scale)``, ``LEARNERS`` a name to
+    a function ``(task, n) -> estimator``, or None for a task that the learner cannot take.
+    """
+    return _rooms("arena", systems())
+
+
 def views() -> dict[str, View]:
     """The systems that the explorer shows: ``VIEW`` of each package's module ``explorer``, where it has one."""
     packages = {name: system(name).__name__ for name in systems()}

@@ -222,13 +222,28 @@ def _own(item: type) -> Forms:
     return Forms(build if takes != "sequence" else None, build if takes != "scalar" else None)
 
 
+def _brought(build: Builder) -> Forms:
+    """A learner that a system brings to the arena."""
+
+    def checked(task: Any, n: int) -> Any:
+        estimator = build(task, n)
+        if estimator is None:
+            raise Declined("made for other tasks")
+        return estimator
+
+    return Forms(checked)
+
+
 def entered() -> dict[str, Forms]:
     """All learners by name, and the user's own (:func:`attnlab.lab.add`).
 
     A learner of your own enters scalar tasks; with a class attribute ``takes = "sequence"`` those with an output for
     each token, with ``takes = "both"`` all.
     """
-    return LEARNERS | {name: _own(item) for name, item in registry.learners().items() if name.startswith("own.")}
+    brought = {name: _brought(build) for room in registry.arenas() for name, build in room.LEARNERS.items()}
+    return (
+        LEARNERS | brought | {name: _own(item) for name, item in registry.learners().items() if name.startswith("own.")}
+    )
 
 
 LEARNERS = {

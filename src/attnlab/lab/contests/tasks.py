@@ -40,6 +40,9 @@ def posed(scale: str) -> dict[str, Posed]:
     for name, task, view, quick, paper, sizes in _TASKS:
         params = quick if scale == "quick" else {**quick, **paper}
         found[name] = Posed(VIEWS[view](known[task](**params)), sizes[scale])
+    for room in registry.arenas():
+        for name, (task, params, sizes) in room.TASKS.items():
+            found[name] = Posed(task(**params[scale]), sizes[scale])
     return found | {name: Posed(item(), SCALAR[scale]) for name, item in known.items() if name.startswith("own.")}
 
 
