@@ -12,8 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from attnlab import aim
 from attnlab.aim import theory
-from attnlab.aim.denoise import denoise
-from attnlab.aim.host import HostMessages
+from attnlab.aim.messages.blas import BlasMessages
+from attnlab.aim.messages.denoise import denoise
+from attnlab.common.compute import Compute
 from benchmarks.baselines import aim as naive
 from benchmarks.harness import Row, alternate, exponent, gemm_rate, growth, growth_row, measure, peak_memory, speed_up
 
@@ -35,11 +36,11 @@ def fitted_times(d: int, iterations: int = 12) -> tuple[float, ...]:
     return tuple(np.diff(model.trace_["seconds"])[1:].tolist())
 
 
-def messages(d: int, alpha: float = ALPHA) -> tuple[HostMessages, np.ndarray]:
+def messages(d: int, alpha: float = ALPHA) -> tuple[BlasMessages, np.ndarray]:
     """The data part of an instance after one sweep, and S."""
     task = aim.Task(d, rho=RHO)
     X, y = task.sample(task.n_samples(alpha))
-    held = HostMessages(X, task.law.summary(y), task.law, "float32", 4e9)
+    held = BlasMessages(X, task.law.summary(y, task.layout), task.law, task.layout, Compute())
     held.sweep(task.S, 0.5, 0.5, 0.1)
     return held, task.S
 
@@ -48,7 +49,7 @@ def against_tensors(d: int = 100, iterations: int = 60) -> list[Row]:
     """A fit here and one iteration with the n x p x d x d array, in turn: time and the bytes that must be held."""
     task = aim.Task(d, rho=RHO)
     X, y = task.sample(task.n_samples(ALPHA))
-    z0, S = aim.channels.Softmax().summary(y), np.sqrt(RHO) * np.eye(d)
+    z0, S = task.law.summary(y, task.layout), np.sqrt(RHO) * np.eye(d)
     held = peak_memory(lambda: naive.sensing_tensors(X))
     tensors = naive.sensing_tensors(X)
     floor = 4 * len(X) * d**2 / gemm_rate() + measure(lambda: np.linalg.eigh(task.S)).median
@@ -102,11 +103,11 @@ def growth_rows() -> list[Row]:
     ]
 
 
-def sweep_of(held: HostMessages, S: np.ndarray) -> Callable[[], Any]:
+def sweep_of(held: BlasMessages, S: np.ndarray) -> Callable[[], Any]:
     return lambda: held.sweep(S, 0.5, 0.5, 0.1)
 
 
-def bare_products(held: HostMessages) -> Callable[[], Any]:
+def bare_products(held: BlasMessages) -> Callable[[], Any]:
     """The two products of a sweep and nothing else: their rate, too, grows with d."""
     x, y = np.ones((2, held.n, held.d), dtype=np.float32)
     S = np.ones((held.d, held.d), dtype=np.float32)
@@ -114,13 +115,13 @@ def bare_products(held: HostMessages) -> Callable[[], Any]:
 
 
 def spectral_of(S: np.ndarray) -> Callable[[], Any]:
-    return lambda: (denoise(S, 0.6, RHO, clip=True), aim.spectrum.denoising_mmse(0.6, RHO))
+    return lambda: (denoise(S, 0.6, RHO), aim.spectrum.denoising_mmse(0.6, RHO))
 
 
 def descent(n: float) -> Callable[[], Any]:
     task = aim.Task(60, rho=RHO)
     X, y = task.sample(int(n))
-    return lambda: aim.GradientDescent(30, 8, steps=20, random_state=0, tol=1e9).fit(X, y).weights_
+    return lambda: aim.GradientDescent(30, 8, n_steps=20, random_state=0, tol=1e9).fit(X, y).weights_
 
 
 def curve(points: float) -> Callable[[], Any]:

@@ -20,8 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnlab import aim
-from attnlab.aim import sensing
-from attnlab.aim.frame import Frame
+from attnlab.aim.indices import Layout
+from attnlab.aim.messages import products
+from attnlab.aim.messages.probes import Probes
+from attnlab.common.compute import Compute
 from benchmarks.harness import Row, measure, say
 
 RHO, TOKENS = 0.5, 2
@@ -31,7 +33,7 @@ RHO, TOKENS = 0.5, 2
 def gemm_rate(precision: str = "highest", size: int = 8192) -> float:
     """FLOP/s of a square float32 product at a precision: the practical limit of this device."""
     a = jnp.ones((size, size), jnp.float32)
-    product = jax.jit(lambda a: jnp.matmul(a, a, precision=sensing.PRECISIONS[precision]))
+    product = jax.jit(lambda a: jnp.matmul(a, a, precision=products.PRECISIONS[precision]))
     return 2 * size**3 / measure(lambda: product(a), 5).median
 
 
@@ -39,11 +41,11 @@ def product_error(precision: str, d: int = 1000, n: int = 4000) -> tuple[float, 
     """Relative error of forward and adjoint against float64 NumPy."""
     task = aim.Task(d, rho=RHO)
     X = np.random.default_rng(0).standard_normal((n, TOKENS, d)).astype(np.float32)
-    g, frame = np.random.default_rng(1).standard_normal((n, 3)), Frame(TOKENS, differences=False)
+    g, probes = np.random.default_rng(1).standard_normal((n, 3)), Probes(Layout(TOKENS, TOKENS), differences=False)
     with jax.enable_x64(True):
         on_device = jnp.asarray(X), jnp.asarray(task.S)
-        z = np.asarray(sensing.measure(*on_device, frame=frame, precision=precision))
-        back = np.asarray(sensing.measure_adjoint(on_device[0], jnp.asarray(g), frame=frame, precision=precision))
+        z = np.asarray(products.measure(*on_device, probes=probes, precision=precision))
+        back = np.asarray(products.measure_adjoint(on_device[0], jnp.asarray(g), probes=probes, precision=precision))
     wide = X.astype(np.float64)
     exact_z = aim.indices.whiten(aim.indices.indices(wide, task.S))
     G = (g * np.array([2**-0.5, 0.5, 2**-0.5]))[:, [[0, 1], [1, 2]]]
@@ -75,11 +77,16 @@ def run_amp(
     start = time.perf_counter()
     X, y = task.stream(task.n_samples(alpha), seed=seed)
     print(f"  d={d} alpha={alpha}: labels of {len(y)} sequences in {time.perf_counter() - start:.1f} s", flush=True)
-    model = aim.AMP(RHO, damping=damping, precision=precision, memory_budget=budget, tol=1e-6)
+    model = aim.AMP(RHO, damping=damping, compute=Compute(precision=precision, memory=budget), tol=1e-6)
+    per_iteration = 0.0
     if warm:
         model.set_params(max_iter=1).fit(X, y)  # compile
+        began = time.perf_counter()
+        model.fit(X, y)
+        per_iteration = time.perf_counter() - began
     left = max(end - time.perf_counter(), 1e-3)
-    return model.set_params(max_iter=100, max_seconds=left).fit(X, y, truth=task.S)
+    affordable = int(np.clip(left / max(per_iteration, 1e-9), 1, 100))
+    return model.set_params(max_iter=affordable).fit(X, y, truth=task.S)
 
 
 def amp_rows(name: str, model: aim.AMP, d: int, alpha: float, precision: str, limit: str = "") -> list[Row]:
@@ -163,7 +170,9 @@ def gdrate(
     flops = 4.0 * len(X) * TOKENS * d * task.width * inits * steps
     rows = []
     for precision in precisions:
-        model = aim.GradientDescent(task.width, inits, steps=steps, precision=precision, random_state=0, tol=1e9)
+        model = aim.GradientDescent(
+            task.width, inits, n_steps=steps, compute=Compute(precision=precision), random_state=0, tol=1e9
+        )
         rate = flops / measure(lambda model=model: model.fit(X, y).weights_, 3).median
         detail = (
             f"d={d}, n={len(X)}, {inits} initialisations, {steps} steps, transfers included; {rate / 1e12:.1f} TFLOP/s"

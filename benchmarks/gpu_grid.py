@@ -17,6 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from attnlab import aim
+from attnlab.common.compute import Compute
 from benchmarks.gpu_aim import RHO, gemm_rate
 from benchmarks.harness import Row, say
 
@@ -70,9 +71,8 @@ def cell(tokens: int, alpha: float, teacher: int, deadline: float) -> Record | N
         return None
     task = aim.Task(D, tokens, RHO, seed=teacher)
     X, y = task.sample(task.n_samples(alpha), seed=(teacher + 1) * 1000 + tokens)
-    model = aim.GradientDescent(task.width, INITS, precision=PRECISION, random_state=teacher, memory_budget=4e10).fit(
-        X, y
-    )
+    compute = Compute(precision=PRECISION, memory=4e10)
+    model = aim.GradientDescent(task.width, INITS, compute=compute, random_state=teacher).fit(X, y)
     error = lambda S: float(((S - task.S) ** 2).sum() / D)  # noqa: E731
     single = float(np.mean([error(aim.matrix(W)) for W in model.weights_]))
     return tokens, alpha, teacher, single, error(model.S_), float(model.loss_.max()), bayes_error(tokens, alpha)

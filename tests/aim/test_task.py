@@ -18,7 +18,7 @@ def test_planted_matrix_has_the_moments_of_the_prior(rho):
 @pytest.mark.parametrize("tokens", [1, 2, 3])
 def test_whitened_indices_all_have_the_same_variance(tokens, seed):
     d, n = 100, 20_000
-    task = aim.Task(d, tokens, seed=seed)
+    task = aim.Task(d, tokens, channel="linear", seed=seed)
     X = np.random.default_rng(seed + 1).standard_normal((n, tokens, d))
     variance = whiten(task.indices(X)).var(axis=0)
     # relative error sqrt(2/n) = 1 %, four of them; the fourth moment of the indices adds order 1/d

@@ -3,11 +3,15 @@ from . import figures as figures
 from . import indices as indices
 from . import spectrum as spectrum
 from . import theory as theory
+from .channels import Hardmax as Hardmax
+from .channels import Linear as Linear
+from .channels import Softmax as Softmax
 from .channels import UserChannel as UserChannel
-from .deep_task import DeepTask as DeepTask
+from .deep.task import DeepTask as DeepTask
 from .learners.amp import AMP as AMP
 from .learners.deep_amp import DeepAMP as DeepAMP
 from .learners.gradient_descent import GradientDescent as GradientDescent
 from .learners.gradient_descent import matrix as matrix
-from .stream import TokenStream as TokenStream
+from .spectrum import singular as singular
 from .task import Task as Task
+from .token_stream import TokenStream as TokenStream

@@ -1,13 +1,13 @@
-"""What theory says of the test errors on attention-indexed models, for outputs without noise."""
+"""What theory says of the test errors on attention-indexed models."""
 
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
-from attnlab.aim.channels import Channel, UserChannel
+from attnlab.aim.channels import NotSolved
 from attnlab.aim.learners.amp import AMP
-from attnlab.aim.spectrum import second_moment
 from attnlab.aim.task import Task
 from attnlab.aim.theory.bayes import mmse
 from attnlab.aim.theory.generalization import generalization_error
@@ -16,45 +16,36 @@ from attnlab.common.reference import Reference
 
 def null(task: Task, learner: Any, n: int) -> float | None:
     """Predicting the mean output: nothing is known of the indices."""
-    if not _reached(task):
-        return None
-    return _per_entry(second_moment(_rho(task)), _rho(task), task.tokens, task.law, "bayes")
+    return _per_entry(_in_force(task), 0.0, "bayes")
 
 
 def bayes(task: Task, learner: Any, n: int) -> float | None:
     """The best prediction from n sequences, which Bayes-optimal message passing attains."""
-    return _after(task, n, "bayes") if _reached(task) else None
+    return _per_entry(_in_force(task), n / task.d**2, "bayes")
 
 
 def message_passing(task: Task, learner: AMP, n: int) -> float | None:
     """The same for AMP that assumes the law that holds, with its own way of predicting."""
-    if not _reached(task) or learner.law != task.law or learner.rho != task.rho or learner.start is not None:
+    if learner.law != task.law or any(getattr(learner, name) != getattr(task, name) for name in AMP.needs[2:]):
         return None
-    return _after(task, n, learner.prediction)
+    return _per_entry(_in_force(task), n / task.d**2, learner.prediction) if learner.rho == task.rho else None
 
 
-def _reached(task: Task) -> bool:
-    return task.noise == 0 and not isinstance(task.law, UserChannel)
-
-
-def _rho(task: Task) -> float:
-    """The width in force, round(rho d)/d."""
-    return task.rho if task.rho == float("inf") else task.width / task.d
-
-
-def _after(task: Task, n: int, predictor: str) -> float:
-    error = _estimation_error(n / task.d**2, _rho(task), task.tokens, task.law)
-    return _per_entry(error, _rho(task), task.tokens, task.law, predictor)
+def _in_force(task: Task) -> Task:
+    """The law with the width in force, round(rho d)/d; the seed does not matter."""
+    return replace(task, rho=task.rho if task.rho == float("inf") else task.width / task.d, seed=0)
 
 
 @functools.lru_cache(maxsize=1024)
-def _estimation_error(alpha: float, rho: float, tokens: int, law: Channel) -> float:
-    return float(mmse(alpha, rho, tokens, law))
-
-
-@functools.lru_cache(maxsize=1024)
-def _per_entry(error: float, rho: float, tokens: int, law: Channel, predictor: str) -> float:
-    return generalization_error(error, rho, tokens, law, predictor=predictor) / tokens**2
+def _per_entry(task: Task, alpha: float, predictor: str) -> float | None:
+    if not task.law.solved:
+        return None  # minutes of integration beside every cell
+    try:
+        error = float(mmse(task, alpha)) if alpha else task.prior.second_moment(task.rho)
+        entries = task.layout.queries * task.layout.keys
+        return float(generalization_error(task, float(error), predictor=predictor)) / entries
+    except NotSolved:
+        return None
 
 
 REFERENCES: tuple[Reference, ...] = (

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from attnlab.aim.channels import Channel, Softmax, as_channel
-from attnlab.aim.indices import indices, n_pairs, unwhiten
-from attnlab.aim.spectrum import check_rho
-from attnlab.aim.stream import TokenStream
-from attnlab.common.seeds import Seed, generator, spawn
-from attnlab.common.validation import integer, nonnegative, positive
+from attnlab.aim.channels import Channel, as_channel
+from attnlab.aim.indices import Layout, Mask
+from attnlab.aim.spectrum import singular, tied
+from attnlab.aim.token_stream import TokenStream
+from attnlab.common.seeds import Seed, seed_sequence, stream
+from attnlab.common.validation import integer, positive
+
+
+class OfChannel(float):
+    """A parameter that the task copied from its channel. ``dataclasses.replace`` hands it back beside the channel,
+    which is not the same as a user who gives it twice.
+    """
 
 
 @dataclass(frozen=True)
@@ -23,12 +31,16 @@ class Task:
 
     Parameters
     ----------
-    d, tokens : embedding dimension and number of tokens T.
-    rho : width r/d; S = W W^T / sqrt(r d) with W of shape (d, r), r = round(rho d), standard normal. ``inf``: S is a
-        GOE matrix of variance 1/d (the centred Gaussian prior).
-    channel : ``softmax``, ``hardmax``, ``linear`` or a :class:`~attnlab.aim.channels.Channel` of your own.
-    beta : inverse temperature of the softmax.
-    noise : variance of the Gaussian noise added to the whitened indices h_ab / sqrt(1 + delta_ab) before the output.
+    d, tokens : embedding dimension and number of tokens T; (queries, keys) for cross-attention, queries first in X.
+    rho : width r/d. Tied: S = W W^T / sqrt(r d) with W of shape (d, r), r = round(rho d), standard normal; untied:
+        S = Q K^T / sqrt(r d). ``inf``: S Gaussian of variance 1/d (symmetric if tied).
+    channel : a :class:`~attnlab.aim.channels.Channel`, or ``softmax``, ``hardmax``, ``linear``.
+    beta, noise : parameters of a channel given by name: inverse temperature of the softmax, and variance of the
+    Gaussian
+        noise on the whitened indices h_ab / sqrt(1 + delta_ab) (untied: h_ab) before the output.
+    tied : one matrix for query and key.
+    attention : ``self``, or ``cross`` between two sets of tokens (untied).
+    mask : ``full``, ``causal`` (row a sees b <= a), or booleans (queries, keys).
     seed : of the planted S.
 
     >>> X, y = Task(d=20, seed=1).sample(5)
@@ -37,22 +49,31 @@ class Task:
     """
 
     d: int
-    tokens: int = 2
+    tokens: int | tuple[int, int] = 2
     rho: float = 0.5
     channel: str | Channel = "softmax"
-    beta: float = 1.0
-    noise: float = 0.0
+    beta: float | None = None
+    noise: float | None = None
     seed: Seed = 0
+    tied: bool = True
+    attention: str = "self"
+    mask: Any = "full"
 
     def __post_init__(self) -> None:
         integer("d", self.d, low=2)
-        integer("tokens", self.tokens, low=1)
-        check_rho(self.rho)
-        positive("beta", self.beta)
-        nonnegative("noise", self.noise)
-        as_channel(self.channel, self.beta, self.noise)
+        tied.check_rho(self.rho)
+        layout = Layout.of(self.tokens, self.tied, self.attention, self.mask)
+        given = {name: getattr(self, name) for name in ("beta", "noise")}
+        if isinstance(self.channel, Channel):
+            given = {name: None if isinstance(value, OfChannel) else value for name, value in given.items()}
+        channel = as_channel(self.channel, **given)
+        channel.check(layout)
         if not np.isinf(self.rho) and self.width < 1:
             raise ValueError(f"rho must give a width round(rho d) of at least 1, got rho={self.rho} at d={self.d}")
+        owned = {name: None if (value := getattr(channel, name, None)) is None else OfChannel(value) for name in given}
+        mask: Mask = layout.mask
+        for name, value in {"channel": channel, "mask": mask, **owned}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def width(self) -> int:
@@ -61,13 +82,25 @@ class Task:
 
     @property
     def law(self) -> Channel:
-        """The output channel as an object."""
-        return as_channel(self.channel, self.beta, self.noise)
+        """The output channel."""
+        assert isinstance(self.channel, Channel)
+        return self.channel
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """Which queries meet which keys."""
+        return Layout.of(self.tokens, self.tied, self.attention, self.mask)
+
+    @property
+    def prior(self) -> ModuleType:
+        """The spectrum of the planted matrix in noise."""
+        return tied if self.tied else singular
 
     @functools.cached_property
     def S(self) -> Float[np.ndarray, "d d"]:
-        """The planted attention matrix."""
-        return planted(self.d, self.rho, self.seed)
+        """The planted attention matrix; Theta where query and key are untied."""
+        S: np.ndarray = self.prior.planted(self.d, self.rho, self.seed)
+        return S
 
     def n_samples(self, alpha: float) -> int:
         """n = round(alpha d^2), at least one sequence."""
@@ -76,51 +109,36 @@ class Task:
             raise ValueError(f"alpha must give at least one sequence, got alpha={alpha} at d={self.d}")
         return n
 
-    def indices(self, X: Float[np.ndarray, "n tokens d"], seed: Seed = 0) -> Float[np.ndarray, "n tokens tokens"]:
+    def indices(self, X: Float[np.ndarray, "n tokens d"], seed: Seed = 0) -> Float[np.ndarray, "n queries keys"]:
         """h of given sequences; the pre-activation noise, if any, is drawn from ``seed``."""
-        h = indices(X, self.S)
-        if not self.noise:
+        return self._noisy(self.layout.indices(X, self.S), seed)
+
+    def _noisy(self, h: np.ndarray, seed: Seed) -> np.ndarray:
+        if not self.law.noise:
             return h
-        xi = generator(seed).standard_normal((len(X), n_pairs(self.tokens)))
-        return np.asarray(h + np.sqrt(self.noise) * unwhiten(xi, self.tokens))
+        xi = stream(seed, "data", "aim", "noise").standard_normal((len(h), self.layout.p))
+        return np.asarray(h + np.sqrt(self.law.noise) * self.layout.unwhiten(xi))
 
     def sample(
         self, n: int, seed: Seed = 0, *, log: bool = False
-    ) -> tuple[Float[np.ndarray, "n tokens d"], Float[np.ndarray, "n tokens tokens"]]:
+    ) -> tuple[Float[np.ndarray, "n tokens d"], Float[np.ndarray, "n queries keys"]]:
         """Draw n sequences and their outputs; with ``log`` the second is log y (softmax), exact where y underflows."""
-        n = integer("n", n, low=1)
-        for_tokens, for_noise, for_output = spawn(seed, 3)
-        X = generator(for_tokens).standard_normal((n, self.tokens, self.d))
-        return X, self.outputs(self.indices(X, for_noise), for_output, log=log)
+        root = seed_sequence(seed)  # a generator is advanced once
+        X = stream(root, "data", "aim", "tokens").standard_normal((integer("n", n, low=1), self.layout.tokens, self.d))
+        return X, self.outputs(self.indices(X, root), root, log=log)
 
     def outputs(self, h: np.ndarray, seed: Seed = 0, *, log: bool = False) -> np.ndarray:
         """y for given indices, or log y."""
-        if not log:
-            return self.law.output(h, generator(seed))
-        if not isinstance(self.law, Softmax):
-            raise ValueError(f"log outputs exist for channel 'softmax' only, got {self.law.name!r}")
-        return self.law.log_output(h)
+        if log:
+            return self.law.log_output(h, self.layout.visible)
+        return self.law.output(h, stream(seed, "data", "aim", "output"), self.layout.visible)
 
     def stream(
         self, n: int, seed: int = 0, *, chunk: int | None = None, log: bool = False
-    ) -> tuple[TokenStream, Float[np.ndarray, "n tokens tokens"]]:
+    ) -> tuple[TokenStream, Float[np.ndarray, "n queries keys"]]:
         """Like ``sample``, with tokens that are never stored: each chunk is regenerated from a counter-based key when
         needed.
         """
-        stream = TokenStream(n, self.tokens, self.d, seed, chunk)
-        z = stream.whitened_indices(self.S, differences=self.law.shift_invariant)
-        for_noise, for_output = spawn(seed, 2)
-        if self.noise:
-            z = z + np.sqrt(self.noise) * generator(for_noise).standard_normal(z.shape)
-        return stream, self.outputs(unwhiten(z, self.tokens), for_output, log=log)
-
-
-def planted(d: int, rho: float, seed: Seed) -> np.ndarray:
-    """A draw from the prior: Wishart of width round(rho d), or GOE for rho = infinity."""
-    rng = generator(seed)
-    if np.isinf(rho):
-        gaussian = rng.standard_normal((d, d))
-        return np.asarray((gaussian + gaussian.T) / np.sqrt(2 * d))
-    width = round(rho * d)
-    W = rng.standard_normal((d, width))
-    return np.asarray(W @ W.T / np.sqrt(width * d))
+        tokens = TokenStream(n, self.layout.tokens, self.d, seed, chunk)
+        z = tokens.whitened_indices(self.S, self.layout, differences=self.law.shift_invariant)
+        return tokens, self.outputs(self._noisy(self.layout.unwhiten(z), seed), seed, log=log)

@@ -13,6 +13,7 @@ from sklearn.model_selection import cross_val_score
 from attnlab import aim
 from attnlab.aim import spectrum
 from attnlab.aim.indices import whiten
+from attnlab.common.compute import Compute
 
 
 def instance(d, alpha, seed=0, **task):
@@ -39,8 +40,11 @@ def test_amp_reaches_the_bayes_error(channel, alpha, tokens):
     assert -4 * sem < found.mean() - expected < 4 * sem + 0.1 * expected
 
 
-def test_recovery_is_exact_beyond_the_threshold():
-    assert errors(50, 0.225, 1).max() < 1e-3
+def test_recovery_beyond_the_threshold_is_exact_or_not_success():
+    for seed in (0, 1):  # at d = 50 one planted matrix in three is not recovered 20 % above the threshold
+        task, X, y = instance(50, 0.225, seed)
+        model = aim.AMP(0.5).fit(X, y)
+        assert (((model.S_ - task.S) ** 2).sum() / 50 < 1e-3) == model.converged_
 
 
 def test_the_scale_that_hardmax_does_not_see_is_the_prior_s():
@@ -59,7 +63,7 @@ def test_correct_hardmax_is_below_the_published_curve():
 def test_informed_and_uninformed_starts_meet():
     task, X, y = instance(50, 0.12)
     one = aim.AMP(0.5, tol=1e-9).fit(X, y)
-    other = aim.AMP(0.5, tol=1e-9, start=task.S, start_error=0.01).fit(X, y)
+    other = aim.AMP(0.5, tol=1e-9).fit(X, y, start=task.S, start_error=0.01)
     # both stop at changes of 1e-9 per d, a contraction of 0.9 leaves 1e-6
     assert ((one.S_ - other.S_) ** 2).sum() / 50 < 1e-5
 
@@ -151,9 +155,9 @@ def test_chunks_streams_and_budgets_change_nothing(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         whole = aim.AMP(0.5, **options).fit(stream.array(), y).S_
-        regenerated = aim.AMP(0.5, memory_budget=1.0, **options).fit(stream, y).S_
-        monkeypatch.setattr("attnlab.aim.stream.CPU_CHUNK_BYTES", 40 * 4 * 2 * 24)
-        streamed = aim.AMP(0.5, memory_budget=1.0, **options).fit(stream.array(), y).S_
+        regenerated = aim.AMP(0.5, compute=Compute(memory=1.0), **options).fit(stream, y).S_
+        monkeypatch.setattr("attnlab.aim.messages.blas.CHUNK_BYTES", 40 * 4 * 2 * 24)
+        streamed = aim.AMP(0.5, compute=Compute(memory=1.0), **options).fit(stream.array(), y).S_
     # float32 sums in another order, six iterations
     np.testing.assert_allclose(regenerated, whole, atol=1e-5)
     np.testing.assert_allclose(streamed, whole, atol=1e-5)
@@ -163,12 +167,17 @@ SHARDED = """
 import warnings, numpy as np, jax
 warnings.simplefilter("ignore")
 from attnlab import aim
+from attnlab.common.compute import Compute
 assert len(jax.devices()) == 4
 task = aim.Task(20, seed=1)
 X, y = task.sample(101, seed=2)
-one, four = (aim.AMP(0.5, max_iter=6, tol=1e-12, dtype="float64", devices=k).fit(X, y).S_ for k in (1, 4))
+one, four = (
+    aim.AMP(0.5, max_iter=6, tol=1e-12, compute=Compute(dtype="float64", devices=k)).fit(X, y).S_ for k in (1, 4)
+)
 stream, y = task.stream(101, seed=2, chunk=40)
-both = [aim.AMP(0.5, max_iter=6, tol=1e-12, memory_budget=1.0, devices=k).fit(stream, y).S_ for k in (1, 4)]
+both = [
+    aim.AMP(0.5, max_iter=6, tol=1e-12, compute=Compute(memory=1.0, devices=k)).fit(stream, y).S_ for k in (1, 4)
+]
 print(abs(one - four).max(), abs(both[0] - both[1]).max())
 """
 
@@ -186,8 +195,8 @@ def test_four_devices_agree_with_one():
 
 def test_divergence_is_reported_and_never_silent():
     _, X, y = instance(30, 0.08)
-    with pytest.warns(ConvergenceWarning, match="diverged|did not settle"):
-        model = aim.AMP(0.5, damping=0.0, clip=False, max_iter=100).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="did not converge: (diverged|max_iter)"):
+        model = aim.AMP(0.5, damping=0.0, max_iter=100).fit(X, y)
     assert not model.converged_
     assert np.isfinite(model.S_).all()
 
@@ -217,7 +226,7 @@ def test_log_targets_give_the_same_estimate():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         plain = aim.AMP(0.5, max_iter=5).fit(X, y).S_
-        logs = aim.AMP(0.5, max_iter=5, log_targets=True).fit(X, log_y).S_
+        logs = aim.AMP(0.5, max_iter=5).fit(X, log_y).S_
     np.testing.assert_allclose(logs, plain, atol=1e-8)
 
 
@@ -228,14 +237,27 @@ def test_log_targets_give_the_same_estimate():
         ({"damping": 1.0}, "damping must be"),
         ({"tol": 0.0}, "tol must be"),
         ({"channel": "hard"}, "channel must be"),
-        ({"precision": "fp8"}, "precision must be"),
-        ({"start": np.eye(3)}, "start must have shape"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
     _, X, y = instance(10, 0.1)
     with pytest.raises(ValueError, match=message):
         aim.AMP(**parameters).fit(X, y)
+
+
+def test_a_first_estimate_of_another_size_is_refused():
+    _, X, y = instance(10, 0.1)
+    with pytest.raises(ValueError, match="start must have shape"):
+        aim.AMP(0.5).fit(X, y, start=np.eye(3))
+
+
+@pytest.mark.parametrize(("channel", "alpha"), [("hardmax", 0.5), ("softmax", 0.1)])
+def test_an_understated_start_heals_or_is_not_success(channel, alpha):
+    task, X, y = instance(40, alpha, channel=channel)
+    model = aim.AMP(0.5, channel).fit(X, y, truth=task.S, start_error=1e-12)
+    # one instance at d = 40 lies within 40 % of its limit; the state evolution that V follows has one fixed point
+    healed = model.predicted_mse_ > 0.6 * model.trace_["mse"][-1]
+    assert healed or not model.converged_
 
 
 def test_bad_data_are_refused():
@@ -249,7 +271,7 @@ def test_bad_data_are_refused():
 
 def test_whitened_measurements_enter_as_softmax_reads_them():
     task, X, y = instance(12, 0.5)
-    z0 = aim.channels.Softmax().summary(y)
+    z0 = aim.channels.Softmax().summary(y, task.layout)
     z = whiten(task.indices(X))
     # equal up to one constant in h for each sequence
     shift = (z - z0) * np.array([np.sqrt(2), 1, np.sqrt(2)])

@@ -2,10 +2,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from attnlab import aim
-from attnlab.aim.indices import indices
-from attnlab.aim.learners.gradient_descent import losses_and_slope, project, student_outputs
+from attnlab.aim.channels import Linear, Softmax
+from attnlab.aim.indices import Layout
+from attnlab.aim.learners.descent import Objective, indices_of, losses_and_slope, project, split
+from attnlab.common.compute import Compute
 
 
 @pytest.fixture(scope="module")
@@ -43,34 +46,61 @@ def test_averaging_at_d_100_comes_close_to_the_bayes_error(alpha):
 def test_groups_of_initialisations_change_nothing():
     task = aim.Task(16, seed=1)
     X, y = task.sample(60, seed=2)
-    options = {"steps": 30, "random_state": 0}
+    options = {"n_steps": 30, "random_state": 0}
     together = aim.GradientDescent(8, 5, **options).fit(X, y)
-    apart = aim.GradientDescent(8, 5, memory_budget=1.0, **options).fit(X, y)
+    apart = aim.GradientDescent(8, 5, compute=Compute(memory=1.0), **options).fit(X, y)
     # Adam divides by the root of a small second moment: float32 rounding is amplified over 30 steps
     np.testing.assert_allclose(apart.S_, together.S_, atol=1e-3)
 
 
-def test_student_outputs_are_the_task_outputs():
-    X, _ = aim.Task(40).sample(50, seed=3)
-    W = np.random.default_rng(0).standard_normal((40, 3, 20)).astype(np.float32)
-    P = project(jnp.asarray(W), jnp.asarray(X, jnp.float32), "highest")
-    found = np.asarray(student_outputs(P, jnp.asarray(W), 1.0))
-    for i in range(3):
-        direct = aim.channels.Softmax().output(indices(X, aim.matrix(W[:, i])))
-        np.testing.assert_allclose(found[:, i], direct, atol=1e-4)
+LAYOUTS = [Layout(2, 2), Layout(3, 3, mask="causal"), Layout(2, 2, tied=False), Layout(2, 3, tied=False, cross=True)]
 
 
-@pytest.mark.parametrize("beta", [1.5, None])
-@pytest.mark.parametrize("tokens", [2, 3])
-def test_the_slope_is_the_gradient_of_the_losses(beta, tokens):
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((7, tokens, 6)), rng.random((7, tokens, tokens))
-    W, weight = rng.standard_normal((6, 2, 3)), np.r_[np.ones(5), 0, 0]
+def draw(layout, n, d, starts, width, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, layout.tokens, d)), rng.standard_normal((2 - layout.tied, d, starts, width))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_student_indices_are_the_task_s(layout):
+    X, factors = draw(layout, 20, 12, 3, 5)
     with jax.enable_x64(True):
-        W, *data = (jnp.asarray(values) for values in (W, X, y, weight))
-        slope = losses_and_slope(W, *data, beta, "highest")[1]
-        expected = jax.grad(lambda W: losses_and_slope(W, *data, beta, "highest")[0].sum())(W)
-        np.testing.assert_allclose(slope, expected, atol=1e-12)
+        queries, keys = split(jnp.asarray(X), layout)
+        factors = jnp.asarray(factors)
+        P, R = project(factors[0], queries, "highest"), project(factors[-1], keys, "highest")
+        found = np.asarray(indices_of(P, R, factors, layout))
+    for i in range(3):
+        W = factors[0, :, i] if layout.tied else factors[:, :, i]
+        np.testing.assert_allclose(found[:, i], layout.indices(X, aim.matrix(W)), atol=1e-10)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize(
+    ("channel", "loss"),
+    [(Softmax(1.5), "squared_output"), (Softmax(1.5), "cross_entropy"), (Softmax(), "logits"), (Linear(), "logits")],
+)
+def test_the_slope_is_the_gradient_of_the_objective(layout, channel, loss):
+    X, factors = draw(layout, 7, 6, 2, 3)
+    h = np.random.default_rng(1).standard_normal((7, *layout.shape))
+    y = channel.output((h + h.swapaxes(1, 2)) / 2 if layout.tied else h, visible=layout.visible)
+    target, weight = channel.summary(y, layout) if loss == "logits" else y, np.r_[np.ones(5), 0, 0]
+    objective = Objective(channel, layout, loss, 0.3)
+
+    def value(factors):
+        losses, _ = losses_and_slope(factors, *data, objective, "highest")
+        return losses.sum() + (1 if layout.tied else 0.5) * 0.3 / np.sqrt(6 * 3) * (factors**2).sum()
+
+    with jax.enable_x64(True):
+        factors, *data = (jnp.asarray(values) for values in (factors, X, target, weight))
+        slope = losses_and_slope(factors, *data, objective, "highest")[1]
+        np.testing.assert_allclose(slope, jax.grad(value)(factors), atol=1e-11)
+
+
+def test_data_that_are_not_fitted_are_not_success():
+    X, y = aim.Task(16, seed=1).sample(60, seed=2)
+    with pytest.warns(ConvergenceWarning, match="data not fitted"):
+        model = aim.GradientDescent(8, n_steps=3, random_state=0).fit(X, y)
+    assert not model.converged_
 
 
 def test_both_predictions(fitted):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attnlab.aim import theory
-from attnlab.aim.channels import as_channel
+from attnlab.aim.channels import Hardmax, Softmax
 from attnlab.aim.indices import unwhiten
 
 
@@ -36,18 +36,18 @@ def test_three_tokens_have_their_reference_values():
     assert theory.generalization_error(0.3922, 0.5, 3, predictor="plug-in") == pytest.approx(0.207, abs=2e-3)
 
 
-@pytest.mark.parametrize(("channel", "beta"), [("softmax", 5.0), ("hardmax", 1.0)])
+@pytest.mark.parametrize("law", [Softmax(5.0), Softmax(2.0, noise=0.3), Hardmax(), Hardmax(noise=0.2)], ids=str)
 @pytest.mark.parametrize("predictor", ["bayes", "plug-in"])
-def test_two_tokens_agree_with_simulation(channel, beta, predictor, seed):
+def test_two_tokens_agree_with_simulation(law, predictor, seed):
     V, Q, n = 0.4, 1.5, 200_000
     rng = np.random.default_rng(seed)
     omega = np.sqrt(Q - V) * rng.standard_normal((n, 3))
-    law = as_channel(channel, beta)
-    first, second = (law.output(unwhiten(omega + np.sqrt(V) * rng.standard_normal((n, 3)), 2)) for _ in range(2))
+    spread = np.sqrt(V + law.noise)
+    first, second = (law.output(unwhiten(omega + spread * rng.standard_normal((n, 3)), 2)) for _ in range(2))
     # two replicas: half the squared difference is the Bayes error
     other, factor = (second, 0.5) if predictor == "bayes" else (law.output(unwhiten(omega, 2)), 1.0)
     losses = factor * ((first - other) ** 2).sum(axis=(1, 2))
-    expected = theory.generalization_error(V, 0.5, channel=channel, beta=beta, predictor=predictor)
+    expected = theory.generalization_error(V, 0.5, channel=law, predictor=predictor)
     assert abs(losses.mean() - expected) < 4 * losses.std() / np.sqrt(n)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from attnlab.aim import theory
 from attnlab.aim.channels import Hardmax
-from attnlab.aim.indices import unwhiten
+from attnlab.aim.indices import Layout, unwhiten
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,8 @@ def test_hardmax_strength_is_the_mean_square_of_the_gradient(seed):
     omega = np.sqrt(q) * rng.standard_normal((n, 3))
     y = Hardmax().output(unwhiten(omega + np.sqrt(V) * rng.standard_normal(omega.shape), 2))
     with jax.enable_x64(True):
-        g = np.asarray(Hardmax().g(jnp.asarray(Hardmax().summary(y)), jnp.asarray(omega), jnp.asarray(V)))
+        winners = jnp.asarray(Hardmax().summary(y, Layout(2, 2)))
+        g = np.asarray(Hardmax().g(winners, jnp.asarray(omega), jnp.asarray(V), Layout(2, 2)))
     squares = (g**2).sum(axis=1)
     # four standard errors
     assert abs(squares.mean() - theory.channel_strength(q, V, 2, "hardmax")) < 4 * squares.std() / np.sqrt(n)

@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from attnlab.aim import theory
-from attnlab.aim.deep_task import DeepTask
+from attnlab.aim.deep.task import DeepTask
 from attnlab.aim.learners.deep_amp import DeepAMP
 from attnlab.common.claim import Claim, at_most
 from attnlab.common.drawing import COLORS, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
-from attnlab.common.seeds import spawn
+from attnlab.common.seeds import branch
 from attnlab.common.statistics import Statistic, absolute, difference, each, largest, of, ratio_of_means
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ STARTS = {"uninformed": (1.0, 1.0), "informed": (0.01, 0.01)}
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """The state evolution from one start, or AMP on one instance (centred prior)."""
     if params["what"] == "amp":
-        for_task, for_data = spawn(seed, 2)
-        task = DeepTask(params["d"], rho=float("inf"), seed=for_task)
-        X, y = task.sample(task.n_samples(params["alpha"]), for_data)
+        task = DeepTask(params["d"], rho=float("inf"), seed=branch(seed, "plant"))
+        X, y = task.sample(task.n_samples(params["alpha"]), branch(seed, "data"))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = DeepAMP(float("inf"), max_iter=60, tol=1e-5).fit(X, y, truth=task.S)

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, predicted, run_amp
+from attnlab.aim.figures.simulate import PAPER, law_of, run_amp, task_of
 from attnlab.aim.learners.gradient_descent import GradientDescent, matrix
-from attnlab.aim.task import Task
 from attnlab.common.claim import Claim, at_least, between
 from attnlab.common.drawing import COLORS, MARKERS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Curve, Records, Row
-from attnlab.common.seeds import spawn
+from attnlab.common.seeds import branch
 from attnlab.common.statistics import FEWEST, MOST, difference, mean, of
 
 if TYPE_CHECKING:
@@ -28,20 +27,21 @@ GRID = "gradient_descent_d200.csv"  # measured once on a GPU (benchmarks/gpu_gri
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """One dataset at a rescaled number of samples: AMP, or gradient descent from many initialisations."""
-    tokens = params["tokens"]
-    cell = {**params, "alpha": params["scaled"] / (tokens**2 + tokens - 2)}
+    cell = {**params, "alpha": params["scaled"] / float(theory.scaled_alpha(task_of(params), 1.0))}
     if params["learner"] == "amp":
         return run_amp(cell, seed)
-    for_task, for_data, for_starts = spawn(seed, 3)
-    task = Task(params["d"], tokens, params["rho"], seed=for_task)
-    X, y = task.sample(task.n_samples(cell["alpha"]), for_data)
-    model = GradientDescent(task.width, params["inits"], steps=params["steps"], random_state=for_starts).fit(X, y)
+    task = task_of(params, branch(seed, "plant"))
+    X, y = task.sample(task.n_samples(cell["alpha"]), branch(seed, "data"))
+    model = GradientDescent(
+        task.width, params["inits"], n_steps=params["steps"], random_state=branch(seed, "learner")
+    ).fit(X, y)
     single = [((matrix(W) - task.S) ** 2).sum() / task.d for W in model.weights_]
     return {
         "single": float(np.mean(single)),
         "averaged": float(((model.S_ - task.S) ** 2).sum() / task.d),
         "loss": float(model.loss_.max()),
-        "se": predicted(cell),
+        "converged": model.converged_,
+        "se": float(theory.mmse(task, cell["alpha"])),
     }
 
 
@@ -74,8 +74,10 @@ def draw(records: Records) -> Canvas:
     first.set_title(f"$d = {descent.values('d')[-1]}$", loc="left")
     _draw_grid(axes[0, 1], read_grid())
     for ax in axes[0]:
-        alpha, error = theory.parametric_curve(np.logspace(-5, 3, 100), 0.5)
-        line(ax, np.r_[1, 0.75, 4 * alpha], np.r_[0, 0, error], color="black", label="Bayes error", zorder=0)
+        law = law_of(descent) if ax is first else task_of({"d": 200, "rho": 0.5})  # the grid's law beside it
+        alpha, error = theory.parametric_curve(law, np.logspace(-5, 3, 100))
+        end, scale = (float(f) for f in (theory.recovery_threshold(law), theory.scaled_alpha(law, 1.0)))
+        line(ax, np.r_[1, scale * end, scale * alpha], np.r_[0, 0, error], color="black", label="Bayes error", zorder=0)
         ax.set(xlabel=r"rescaled samples $\alpha\,(T^2 + T - 2)$", xlim=(0, 1), ylim=(0, 2.1))
         ax.legend(loc="upper right", fontsize=7.5)
     first.set_ylabel(r"estimation error $\|S - \hat S\|^2/d$")

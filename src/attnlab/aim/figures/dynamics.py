@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, run_amp, solve
+from attnlab.aim.figures.simulate import PAPER, law_of, run_amp, solve, task_of
+from attnlab.aim.task import Task
 from attnlab.common.claim import Claim, at_most, between
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
@@ -27,14 +28,16 @@ def run_path(params: Params, seed: np.random.SeedSequence) -> Record:
     _, model = solve(params, seed, damping=params["damping"], max_iter=STEPS, tol=1e-12)
     rows = [
         {"iteration": t + 1, "mse": model.trace_["mse"][t], "expected": model.trace_["predicted_mse"][t]}
-        for t in range(STEPS)
+        for t in range(model.n_iter_)
     ]
     return {"rows": rows}
 
 
-@functools.cache
-def _evolution(alpha: float, damping: float) -> np.ndarray:
-    return theory.state_evolution(alpha, 0.5, damping=damping, max_iter=STEPS, tol=1e-12).trajectory
+@functools.lru_cache(maxsize=64)
+def _evolution(law: Task, alpha: float, damping: float) -> np.ndarray:
+    """Errors of the state evolution; it never stops early, so that every iteration has its value."""
+    path = theory.state_evolution(law, alpha, damping=damping, max_iter=STEPS, tol=1e-300).trajectory
+    return np.pad(path, (0, STEPS + 1 - len(path)), mode="edge")
 
 
 def draw_path(records: Records) -> Canvas:
@@ -45,7 +48,7 @@ def draw_path(records: Records) -> Canvas:
         line(
             ax,
             np.arange(STEPS + 1),
-            _evolution(alpha, records.values("damping")[0]),
+            _evolution(law_of(records.where(alpha=alpha)), alpha, records.values("damping")[0]),
             color=color,
             label=rf"state evolution, $\alpha = {alpha:g}$",
         )
@@ -64,7 +67,7 @@ def draw_path(records: Records) -> Canvas:
 
 def relative(row: Row) -> float:
     """AMP's error over that of state evolution with the same damping."""
-    return float(row["mse"] / _evolution(row["alpha"], row["damping"])[row["iteration"]])
+    return float(row["mse"] / _evolution(task_of(row), row["alpha"], row["damping"])[row["iteration"]])
 
 
 TRAJECTORY = Figure(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, predicted, run_amp
+from attnlab.aim.figures.simulate import PAPER, law_of, run_amp, task_of
 from attnlab.common.claim import Claim, at_most, between
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
@@ -29,8 +29,10 @@ CORRECTION = (
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """AMP with the correct output gradient, beside both curves; the published one is for two tokens."""
-    legacy = {"legacy": predicted(params, "hardmax_legacy")} if params["tokens"] == 2 else {}
-    return {**run_amp(params, seed), **legacy}
+    found = run_amp(params, seed)
+    if params["tokens"] != 2:
+        return found
+    return {**found, "legacy": float(theory.mmse(task_of(params, channel="hardmax_legacy"), params["alpha"]))}
 
 
 def draw(records: Records) -> Canvas:
@@ -42,7 +44,7 @@ def draw(records: Records) -> Canvas:
     noise = np.logspace(-6, 3, 100)
     for ax, channel in zip(axes[0], shown, strict=True):
         for color, rho in zip(cycle(COLORS), dict.fromkeys((*WIDTHS, *run_widths)), strict=False):
-            curve = theory.parametric_curve(noise, rho, tokens, channel=channel)
+            curve = theory.parametric_curve(law_of(records, rho=rho, channel=channel), noise)
             line(ax, *curve, color=color, label=rf"$\rho = {rho:g}$")
             if rho in run_widths:
                 points(ax, records.curve("alpha", "mse", rho=rho, tokens=tokens), color=color)
@@ -165,7 +167,7 @@ def draw_small(records: Records) -> Canvas:
             color = "black" if row["rho"] == 0 else COLORS[(i - 1) % 6]
             label = r"$\rho \to 0$" if row["rho"] == 0 else rf"$\rho = {row['rho']:g}$"
             line(ax, row["ratio"], row[channel], color=color, label=label)
-        threshold = theory.weak_recovery_threshold(2, channel)
+        threshold = float(theory.weak_recovery_threshold(2, channel))
         ax.axvline(threshold, color="gray", linestyle=":", linewidth=1)
         ax.text(threshold * 1.07, 0.03, f"{threshold:.4f}", color="gray", fontsize=8)
         ax.set(xscale="log", xlim=(0.1, 20), ylim=(0, 1.03), xlabel=r"$\alpha/\rho = n/(d\,r)$")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, run_amp
+from attnlab.aim.figures.simulate import PAPER, law_of, run_amp, task_of
+from attnlab.aim.task import Task
 from attnlab.common.claim import Claim, at_least, at_most, between
 from attnlab.common.drawing import COLORS, line, panels
 from attnlab.common.figure import Figure, Grid, Params, Record
@@ -23,25 +24,30 @@ RECOVERED = 0.02
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """AMP at one point of the plane."""
-    return {**run_amp(params, seed), "threshold": theory.recovery_threshold(params["rho"], params["tokens"])}
+    return {**run_amp(params, seed), "threshold": float(theory.recovery_threshold(task_of(params)))}
 
 
 def draw(records: Records) -> Canvas:
     """Bayes error as colour, the recovery line, and AMP's outcome at the grid points."""
     canvas, axes = panels(1, 1, width=6.2, height=4.0)
     ax = axes[0, 0]
-    widths, alphas = np.logspace(np.log10(0.1), np.log10(3), 16), np.linspace(0.0, 0.3, 80)
-    error = np.array([_error_along(alphas, rho) for rho in widths])
+    right = 1.2 * float(theory.recovery_threshold(law_of(records, rho=np.inf)))
+    right = max(right, 1.02 * max(records.values("alpha")))
+    widths, alphas = np.logspace(np.log10(0.1), np.log10(3), 16), np.linspace(0.0, right, 80)
+    error = np.array([_error_along(alphas, law_of(records, rho=rho)) for rho in widths])
     image = ax.pcolormesh(alphas, widths, error, cmap="viridis", vmin=0, vmax=1, shading="gouraud")
     canvas.colorbar(image, ax=ax, label="Bayes error")
     fine = np.logspace(-1, np.log10(3), 200)
-    threshold = [theory.recovery_threshold(rho) for rho in fine]
+    threshold = [float(theory.recovery_threshold(law_of(records, rho=rho))) for rho in fine]
     line(ax, threshold, fine, color="white", linewidth=2, label="recovery threshold")
     for test, face, label in ((True, "white", "AMP recovers"), (False, "none", "AMP does not")):
         where = [(row["alpha"], row["rho"]) for row in records if (row["mse"] < RECOVERED) == test]
         x, y = zip(*where, strict=True) if where else ((), ())
         ax.plot(x, y, "o", markersize=6, markerfacecolor=face, markeredgecolor="white", linestyle="", label=label)
-    ax.set(yscale="log", xlabel=r"samples $\alpha = n/d^2$", ylabel=r"width $\rho = r/d$", xlim=(0, 0.3), ylim=(0.1, 3))
+    ax.set(
+        yscale="log", xlabel=r"samples $\alpha = n/d^2$", ylabel=r"width $\rho = r/d$", xlim=(0, right), ylim=(0.1, 3)
+    )
+    ax.set_title(f"softmax, $T = {records.values('tokens')[0]}$", loc="left", fontsize=8)
     ax.grid(False)
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_formatter("")
@@ -60,10 +66,10 @@ def draw(records: Records) -> Canvas:
     return canvas
 
 
-def _error_along(alphas: np.ndarray, rho: float) -> np.ndarray:
+def _error_along(alphas: np.ndarray, law: Task) -> np.ndarray:
     """The Bayes error, interpolated between points of the parametric curve: a picture needs no more."""
-    alpha, error = theory.parametric_curve(np.logspace(-4, 3, 40), rho)
-    end = theory.recovery_threshold(rho)
+    alpha, error = theory.parametric_curve(law, np.logspace(-4, 3, 40))
+    end = float(theory.recovery_threshold(law))
     return np.asarray(np.interp(alphas, np.r_[0.0, alpha[::-1], end], np.r_[1.0, error[::-1], 0.0], right=0.0))
 
 
@@ -120,16 +126,17 @@ PHASES = Figure(
 def run_weak(params: Params, seed: np.random.SeedSequence) -> Record:
     """Both channels' thresholds at one number of tokens, and the rounded softmax transition at small widths."""
     tokens = params["tokens"]
-    softmax = theory.weak_recovery_threshold(tokens)
-    end = theory.recovery_threshold(0.5, tokens)
+    softmax = float(theory.weak_recovery_threshold(tokens))
+    law = task_of({"d": 10**6, "tokens": tokens})
+    end = float(theory.recovery_threshold(law))
     places = {"before": 0.95 * end, "beyond": 1.05 * end}
-    sides = {name: theory.state_evolution(alpha, 0.5, tokens).value for name, alpha in places.items()}
+    sides = {name: float(theory.state_evolution(law, alpha)) for name, alpha in places.items()}
     x = np.linspace(0.3, 2, 60)
     curves = {f"error_{rho}": np.asarray(theory.mmse(x * rho * softmax, rho, tokens)) for rho in (0.01, 0.1)}
     return {
         "x": x,
         **curves,
-        "rows": [{"softmax": softmax, "hardmax": theory.weak_recovery_threshold(tokens, "hardmax"), **sides}],
+        "rows": [{"softmax": softmax, "hardmax": float(theory.weak_recovery_threshold(tokens, "hardmax")), **sides}],
     }
 
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, solve, summary
+from attnlab.aim.figures.simulate import PAPER, law_of, solve, summary
+from attnlab.aim.task import Task
 from attnlab.common.claim import Claim, at_most
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
+from attnlab.common.seeds import branch
 from attnlab.common.statistics import Statistic, absolute, each, largest, mean, of, ratio_of_means, shifted
 
 if TYPE_CHECKING:
@@ -25,21 +27,19 @@ PREDICTORS = ("bayes", "plug-in")
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """Both prediction errors on fresh sequences, and the theory at the Bayes error."""
     task, model = solve(params, seed)
-    X, y = task.sample(FRESH, seed=1)
+    X, y = task.sample(FRESH, branch(seed, "test"))
     tested = {}
     for kind in PREDICTORS:
         predicted = model.set_params(prediction=kind).predict(X)
         tested[kind] = float(((y - predicted) ** 2).sum(axis=(1, 2)).mean())
-    error = theory.mmse(params["alpha"], params["rho"], params["tokens"], params["channel"])
-    law = {f"theory {k}": _theory(float(error), params, k) for k in PREDICTORS}
+    law = {f"theory {k}": predicted_error(task, params["alpha"], k) for k in PREDICTORS}
     return {**summary(model), **tested, **law}
 
 
-def _theory(error: float, params: Params, kind: str) -> float:
-    beta = float(params["beta"])
-    return theory.generalization_error(
-        error, params["rho"], params["tokens"], params["channel"], beta=beta, predictor=kind
-    )
+def predicted_error(task: Task, alpha: float, kind: str) -> float:
+    """The prediction error at the Bayes error of this many samples."""
+    error = float(theory.mmse(task, alpha))
+    return float(theory.generalization_error(task, error, predictor=kind))
 
 
 def draw(records: Records) -> Canvas:
@@ -47,12 +47,13 @@ def draw(records: Records) -> Canvas:
     settings = sorted({(row["channel"], row["beta"]) for row in records}, key=lambda s: (s[0] == "hardmax", s[1]))
     canvas, axes = panels(1, len(settings), width=3.5, height=3.3)
     for ax, (channel, beta) in zip(axes[0], settings, strict=True):
-        limit = 0.2 if channel == "softmax" else 1.0
-        alpha = np.linspace(0.002, limit, 40)
-        error = np.asarray(theory.mmse(alpha, 0.5, channel=channel))
         here = records.where(channel=channel, beta=beta)
+        law = law_of(here)
+        end = float(theory.recovery_threshold(law))
+        limit = 1.07 * end if np.isfinite(end) else 1.0
+        alpha = np.linspace(0.002, max(limit, 1.02 * max(here.values("alpha"))), 40)
         for color, kind in zip(COLORS, PREDICTORS, strict=False):
-            curve = [theory.generalization_error(float(e), 0.5, 2, channel, beta=beta, predictor=kind) for e in error]
+            curve = [predicted_error(law, float(a), kind) for a in alpha]
             line(ax, alpha, curve, color=color, label=kind)
             points(ax, here.curve("alpha", kind), color=color)
         ax.set(xlabel=r"samples $\alpha = n/d^2$", ylim=(0, None))
@@ -139,11 +140,9 @@ GENERALIZATION = Figure(
 def run_beta(params: Params, seed: np.random.SeedSequence) -> Record:
     """The same tokens and S at another temperature: log outputs keep the indices readable."""
     task, model = solve(params, seed)
-    X, y = task.sample(FRESH, seed=1)
+    X, y = task.sample(FRESH, branch(seed, "test"))
     test = float(((y - model.predict(X)) ** 2).sum(axis=(1, 2)).mean())
-    error = theory.mmse(params["alpha"], params["rho"])
-    expected = theory.generalization_error(float(error), params["rho"], beta=float(params["beta"]), predictor="plug-in")
-    return {**summary(model), "test": test, "test_theory": expected}
+    return {**summary(model), "test": test, "test_theory": predicted_error(task, params["alpha"], "plug-in")}
 
 
 def draw_beta(records: Records) -> Canvas:
@@ -151,13 +150,14 @@ def draw_beta(records: Records) -> Canvas:
     canvas, axes = panels(1, 2, width=4.0, height=3.3)
     left, right = axes[0]
     points(left, records.curve("beta", "mse"), color=COLORS[0], label=f"AMP, $d = {records.values('d')[-1]}$")
-    bayes = float(theory.mmse(0.1, 0.5))
+    alpha = records.values("alpha")[0]
+    bayes = float(theory.mmse(law_of(records), alpha))
     left.axhline(bayes, color="black", label="Bayes error")
     left.set(xscale="log", xlabel=r"inverse temperature $\beta$", ylabel="estimation error", ylim=(0, 1))
     left.legend()
     points(right, records.curve("beta", "test"), color=COLORS[0])
     beta = np.logspace(np.log10(0.2), np.log10(15), 40)
-    curve = [theory.generalization_error(bayes, 0.5, beta=b, predictor="plug-in") for b in beta]
+    curve = [predicted_error(law_of(records, beta=float(b)), alpha, "plug-in") for b in beta]
     line(right, beta, curve, color="black")
     right.set(xscale="log", xlabel=r"inverse temperature $\beta$", ylabel="plug-in prediction error", ylim=(0, None))
     return canvas

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, run_amp
+from attnlab.aim.figures.simulate import PAPER, law_of, run_amp, task_of
 from attnlab.common.claim import Claim, at_least, at_most, between
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
@@ -23,9 +23,9 @@ WIDTHS = (0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """AMP beside the closed form and the iterated state evolution."""
-    result = {**run_amp(params, seed)}
-    if params["seed"] == 0 and params["alpha"] < 0.9 * theory.recovery_threshold(params["rho"], params["tokens"]):
-        result["iterated"] = theory.state_evolution(params["alpha"], params["rho"], params["tokens"], tol=1e-9).value
+    result, task = {**run_amp(params, seed)}, task_of(params)
+    if params["seed"] == 0 and params["alpha"] < 0.9 * theory.recovery_threshold(task):
+        result["iterated"] = float(theory.state_evolution(task, params["alpha"], tol=1e-9))
     return result
 
 
@@ -34,12 +34,13 @@ def draw(records: Records) -> Canvas:
     canvas, axes = panels(1, 1, width=5.2, height=3.6)
     ax, tokens, run_widths = axes[0, 0], records.values("tokens")[0], records.values("rho")
     for color, rho in zip(cycle(COLORS), dict.fromkeys((*WIDTHS, *run_widths)), strict=False):
-        alpha, error = theory.parametric_curve(np.logspace(-5, 3, 100), rho, tokens)
-        end = theory.recovery_threshold(rho, tokens)
+        law = law_of(records, rho=rho)
+        alpha, error = theory.parametric_curve(law, np.logspace(-5, 3, 100))
+        end = float(theory.recovery_threshold(law))
         line(ax, np.r_[end, alpha], np.r_[0, error], color=color, label=rf"$\rho = {rho:g}$")
         if rho in run_widths:
             points(ax, records.curve("alpha", "mse", rho=rho, tokens=tokens), color=color)
-    scale = theory.recovery_threshold(np.inf, tokens)
+    scale = float(theory.recovery_threshold(law_of(records, rho=np.inf)))
     line(ax, [0, scale], [1, 0], color="black", linestyle="--", label=r"$\rho = \infty$")
     d = records.values("d")[-1]
     ax.errorbar([], [], yerr=[], fmt="o", color="gray", capsize=2, label=f"AMP, $d = {d}$")

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnlab.aim.channels import as_channel
-from attnlab.aim.figures.simulate import PAPER, solve
+from attnlab.aim.figures.simulate import PAPER, law_of, solve
 from attnlab.aim.spectrum import quadrature
-from attnlab.aim.theory.bayes import effective_noise
+from attnlab.aim.task import Task
+from attnlab.aim.theory import recovery_threshold
+from attnlab.aim.theory.bayes import fixed_point
 from attnlab.common.claim import Claim, at_most
 from attnlab.common.drawing import COLORS, panels
 from attnlab.common.figure import Figure, Grid, Params, Record
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 AFTER = 1e-5  # beyond the threshold the noise is zero: the law of S itself, with its delta at zero slightly widened
 
 
-def law(alpha: float, rho: float, tokens: int) -> tuple[np.ndarray, np.ndarray]:
+def law(task: Task, alpha: float) -> tuple[np.ndarray, np.ndarray]:
     """Predicted eigenvalues of the estimate and their distribution function."""
-    delta = max(float(effective_noise(np.array([alpha]), rho, tokens, as_channel("softmax"))[0]), AFTER)
-    bulk = quadrature(delta, rho, 800)
+    delta = max(float(fixed_point(task, np.array([alpha])).delta[0]), AFTER)
+    bulk = quadrature(delta, task.rho, 800)
     order = np.argsort(bulk.x[0])
     return bulk.denoised[0][order], np.cumsum((bulk.weights[0] * bulk.density[0])[order])
 
@@ -34,12 +35,13 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """Eigenvalues of the estimate and of the truth, and the Kolmogorov distance from the prediction."""
     task, model = solve(params, seed)
     found = np.linalg.eigvalsh(model.S_)
-    x, cdf = law(params["alpha"], params["rho"], params["tokens"])
+    x, cdf = law(task, params["alpha"])
     predicted = np.interp(found, x, cdf)
     middle = (np.arange(len(found)) + 0.5) / len(found)
     # The delta of S at zero is compared as a whole: within it the order of the eigenvalues means nothing.
-    off = np.abs(predicted - middle)[(found > 0.05) | (params["alpha"] < 0.18)]
-    return {"found": found, "truth": np.linalg.eigvalsh(task.S), "rows": [{"distance": float(off.max())}]}
+    off = np.abs(predicted - middle)[(found > 0.05) | (params["alpha"] < recovery_threshold(task))]
+    rows = [{"distance": float(off.max()), "converged": model.converged_}]
+    return {"found": found, "truth": np.linalg.eigvalsh(task.S), "rows": rows}
 
 
 def draw(records: Records) -> Canvas:
@@ -51,7 +53,7 @@ def draw(records: Records) -> Canvas:
         found = np.concatenate([row["found"] for row in rows])
         bins = np.linspace(-0.25, 3.5, 46)
         ax.hist(found, bins, density=True, color=COLORS[5], alpha=0.6, label=r"AMP estimate $\hat S$")
-        x, cdf = law(alpha, rows.rows[0]["rho"], rows.rows[0]["tokens"])
+        x, cdf = law(law_of(rows), alpha)
         expected = np.diff(np.interp(bins, x, cdf, left=0, right=1)) / np.diff(bins)
         ax.stairs(expected, bins, color="black", linewidth=1.4, label="predicted")
         ax.set(yscale="log", ylim=(0.02, 12), xlabel="eigenvalue")

@@ -5,48 +5,52 @@ symbol      meaning
 ==========  ======================================================================================
 omega, V    mean and variance of the whitened indices, damped by eta
 g           output function of the channel
-C           error of the estimate as the algorithm predicts it, (1 + 1/d) F(Delta)
-R, Delta    S + sqrt(Delta) GOE, the effective observation of S, Delta = 1/q_hat
+C           error of the estimate as the state evolution predicts it, finite_size F(Delta)
+R, Delta    S + sqrt(Delta) noise, the effective observation of S, Delta = 1/q_hat
+c           2 (tied) or 1 (untied)
 ==========  ======================================================================================
 
     omega <- A(S_hat) - C g,   V <- C,   both damped          (Onsager term)
     g     <- g_out(y, omega, V)
-    q_hat <- 2 alpha k / V  (exact channels)  or  2 alpha mean |g|^2
-    R     <- S_hat + 2/(q_hat d) A^T(g),   Delta <- 1/q_hat
-    S_hat <- RIE(R, Delta),   C <- (1 + 1/d) F(Delta)
+    q_hat <- c alpha E|g|^2(V)     (the channel's own formula; mean |g|^2 where there is none)
+    R     <- S_hat + c/(q_hat d) A^T(g),   Delta <- 1/q_hat
+    S_hat <- RIE(R, Delta),   C <- finite_size F(Delta)
 
-Rank-one tokens give R outliers of relative size 1/sqrt(alpha k d) that the RIE would not shrink: eigenvalues are
-clipped to the bulk before it, and the messages are damped. Hardmax does not see the scale of S, which the prior alone
-fixes: there S_hat is given the trace sqrt(rho) d that it has in the limit.
+With q_hat from the formula, V follows the state evolution whatever its start: an understated first error heals, where
+mean |g|^2 would confirm it. Rank-one tokens give R outliers of relative size 1/sqrt(alpha k d) that the RIE would not
+shrink: eigenvalues are clipped to the bulk before it, and the messages are damped. Hardmax does not see the scale of S,
+which the prior alone fixes: there S_hat is given the trace sqrt(rho) d (tied) or the norm (1 - C) d (untied) of the
+limit.
 
-Source: arXiv:2506.01582; clipping and trace derived here.
+Source: arXiv:2506.01582; clipping, scale and untied attention derived here.
 """
 
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any
 
 import jax
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from attnlab.aim.channels import Channel
-from attnlab.aim.denoise import denoise
-from attnlab.aim.device import DeviceMessages
-from attnlab.aim.host import HostMessages
-from attnlab.aim.learners.prediction import IndexedPredictor, check_data
-from attnlab.aim.sensing import PRECISIONS
-from attnlab.aim.spectrum import check_rho, denoising_mmse, prior_mean, second_moment
-from attnlab.aim.stream import Chunks, TokenStream, sample_mesh
+from attnlab.aim.learners.prediction import IndexedPredictor
+from attnlab.aim.messages.blas import BlasMessages
+from attnlab.aim.messages.denoise import denoise
+from attnlab.aim.messages.device import DeviceMessages
+from attnlab.aim.spectrum import check_rho
+from attnlab.aim.token_stream import TokenStream
 from attnlab.common.arrays import ArrayLike
+from attnlab.common.compute import Compute
 from attnlab.common.precision import float64
-from attnlab.common.validation import finite_array, integer, one_of, positive, real
+from attnlab.common.stopping import ended
+from attnlab.common.validation import finite_array, integer, positive, real
 
 DIVERGED = 10.0  # self-overlap in units of Q_0 that no estimate can reach
 PATIENCE = 8  # iterations after which the change should be smaller
 CROWDED = 100.0  # alpha k d below which single sequences stand out and more damping is needed
+FAITHFUL = 3.0  # mean |g|^2 over its expectation beyond which V is not the variance of the indices
+ROUNDING = 1e-4  # variance of the indices below which that does not matter
 
 
 class AMP(IndexedPredictor):
@@ -54,29 +58,26 @@ class AMP(IndexedPredictor):
 
     Parameters
     ----------
-    rho : width of the prior (``inf``: centred Gaussian).
-    channel, beta, noise : the output channel, as in :class:`attnlab.aim.Task`.
-    damping : share of the old messages kept; ``"auto"`` starts at 0.4 for channels whose q_hat is estimated, otherwise
-        at 0.3 (0.1 when alpha k d > 100), and rises when the changes stop shrinking.
-    clip : move eigenvalues into the expected bulk before shrinking them.
-    max_iter, tol, max_seconds : stop when |S_hat - S_old|^2 / d < tol, or when iterations or time are used up.
-    start, start_error : first estimate (None: the prior mean) and its error; the truth and a small error give an
-        informed start.
-    log_targets : y is given as log y (softmax).
+    rho : width of the prior (``inf``: Gaussian).
+    channel : the output channel, by name or as an object with its parameters.
+    tied, attention, mask : as in :class:`attnlab.aim.Task`.
+    damping : share of the old messages kept; ``"auto"`` starts at 0.4 (0.5 untied) for channels without exact
+        measurements, otherwise at 0.3 (0.1 when alpha k d > 100; 0.4 untied), and rises when the changes stop
+        shrinking.
+    max_iter, tol : stop when |S_hat - S_old|^2 / d < tol, or when the iterations are used up.
     prediction : ``"plug-in"`` or ``"bayes"``.
-    dtype, precision : of the matrix products; ``"highest"``, ``"default"`` as in JAX, or ``"tf32"``, ``"tf32x3"``,
-        ``"bf16x3"`` on a GPU. Spectra are always float64.
-    memory_budget : bytes of tokens kept on the device; more are streamed in chunks.
-    devices : number of JAX devices over which the sequences are split (None: one; a CPU then works through BLAS).
+    compute : device, dtype and precision of the matrix products (spectra are always float64), number of devices over
+        which the sequences are split, and bytes of tokens that are kept; more are streamed in chunks. A CPU works
+        through BLAS unless ``devices`` is given.
 
     Attributes
     ----------
     S_ : the estimate.
-    predicted_mse_ : the error |S_ - S|^2 / d that the algorithm expects of itself.
-    converged_, n_iter_ : whether the stopping rule was met, and after how many iterations.
+    predicted_mse_ : the error |S_ - S|^2 / d that is expected of it.
+    converged_, n_iter_, stop_reason_ : how the iteration ended.
     trace_ : per iteration ``change``, ``predicted_mse``, ``self_overlap``, ``noise``, ``seconds``; ``mse`` and
         ``overlap`` when ``truth`` was given.
-    noise_ : Delta of the last R.
+    effective_noise_ : Delta of the last R.
 
     >>> from attnlab import aim
     >>> task = aim.Task(d=40, seed=1)
@@ -86,123 +87,132 @@ class AMP(IndexedPredictor):
     True
     """
 
-    needs = ("rho", "channel", "beta", "noise")
+    needs = ("rho", "channel", "tied", "attention", "mask")
 
     def __init__(
         self,
         rho: float = 0.5,
         channel: str | Channel = "softmax",
         *,
-        beta: float = 1.0,
-        noise: float = 0.0,
+        tied: bool = True,
+        attention: str = "self",
+        mask: Any = "full",
         damping: float | str = "auto",
-        clip: bool = True,
         max_iter: int = 200,
         tol: float = 1e-7,
-        max_seconds: float | None = None,
-        start: ArrayLike | None = None,
-        start_error: float = 1.0,
-        log_targets: bool = False,
         prediction: str = "plug-in",
-        dtype: str = "float32",
-        precision: str = "highest",
-        memory_budget: float = 4e9,
-        devices: int | None = None,
+        compute: Compute | None = None,
     ) -> None:
         self.rho = rho
         self.channel = channel
-        self.beta = beta
-        self.noise = noise
+        self.tied = tied
+        self.attention = attention
+        self.mask = mask
         self.damping = damping
-        self.clip = clip
         self.max_iter = max_iter
         self.tol = tol
-        self.max_seconds = max_seconds
-        self.start = start
-        self.start_error = start_error
-        self.log_targets = log_targets
         self.prediction = prediction
-        self.dtype = dtype
-        self.precision = precision
-        self.memory_budget = memory_budget
-        self.devices = devices
+        self.compute = compute
 
-    def remaining_variance(self) -> float:
+    def remaining_error(self) -> float:
         """The predicted error."""
         return float(self.predicted_mse_)
 
     @float64
-    def fit(self, X: np.ndarray | TokenStream | Any, y: ArrayLike | Any, *, truth: np.ndarray | None = None) -> AMP:
-        """Run to convergence; ``truth`` (the planted S) is used for the trace only."""
-        self._check_parameters()
-        X, y = check_data(X, y)
-        n, self.tokens_, d = X.shape
-        summary = self.law.summary(y, log=self.log_targets)
-        budget = positive("memory_budget", self.memory_budget)
-        messages: HostMessages | DeviceMessages
-        if jax.default_backend() == "cpu" and self.devices is None:
-            messages = HostMessages(X, summary, self.law, self.dtype, budget)
-        else:
-            chunks = Chunks(X, sample_mesh(self.devices), np.dtype(self.dtype), budget, self.law.shift_invariant)
-            messages = DeviceMessages(chunks, summary, self.law, self.precision)
-        self._iterate(messages, n / d**2, d, truth)
+    def fit(
+        self,
+        X: np.ndarray | TokenStream | Any,
+        y: ArrayLike | Any,
+        *,
+        truth: np.ndarray | None = None,
+        start: ArrayLike | None = None,
+        start_error: float = 1.0,
+    ) -> AMP:
+        """Run to convergence.
+
+        Parameters
+        ----------
+        X, y : sequences (n, T, d) or a :class:`~attnlab.aim.TokenStream`, and their outputs; log outputs of a softmax
+            are recognised.
+        truth : the planted S, for the trace only.
+        start, start_error : first estimate (None: the prior mean) and its error; the truth and a small error give an
+            informed start.
+        """
+        self._check_parameters(start_error)
+        X, summary = self._check_data(X, y)
+        n, _, d = X.shape
+        compute = Compute() if self.compute is None else self.compute
+        blas = compute.devices is None and (compute.device == "cpu" or jax.default_backend() == "cpu")
+        kind = BlasMessages if blas else DeviceMessages
+        messages = kind(X, summary, self.law, self.layout_, compute)
+        self._iterate(messages, n / d**2, d, truth, start, float(start_error))
         return self
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self, start_error: float) -> None:
         check_rho(self.rho)
         if self.damping != "auto":
             real("damping", self.damping, low=0, high=1, open_high=True)
         integer("max_iter", self.max_iter, low=1)
         positive("tol", self.tol)
-        positive("start_error", self.start_error)
-        if self.max_seconds is not None:
-            positive("max_seconds", self.max_seconds)
-        one_of("dtype", self.dtype, ("float32", "float64"))
-        one_of("precision", self.precision, PRECISIONS)
+        positive("start_error", start_error)
 
-    def _iterate(self, messages: HostMessages | DeviceMessages, alpha: float, d: int, truth: np.ndarray | None) -> None:
-        S = messages.array(self._first_estimate(d))
+    def _iterate(self, messages: Any, alpha: float, d: int, truth: Any, start: Any, error: float) -> None:
+        S = messages.array(self._first_estimate(d, start))
         reference = None if truth is None else messages.array(finite_array("truth", truth, shape=(d, d)))
-        error = V = float(self.start_error)
-        damping, k = 0.0, self.law.informative(self.tokens_)
+        V, damping, rate, limit = error, 0.0, self.layout_.rate, self.prior.finite_size(d)
         self.trace_: dict[str, list[float]] = {}
-        self.converged_ = diverged = False
-        began = time.perf_counter()
-        deadline = began + (float("inf") if self.max_seconds is None else self.max_seconds)
+        reason, began = "max_iter reached", time.perf_counter()
         for _ in range(self.max_iter):
             V = (1 - damping) * error + damping * V
-            total, strength = messages.sweep(S, error, V, damping)
-            q_hat = 2 * alpha * (strength if k is None else k / (V + self.law.noise))
-            R = S + (2 / (q_hat * d) if q_hat > 0 else np.nan) * total
-            diverged = not np.isfinite(float(R.sum()))
-            if diverged:
+            total, measured = messages.sweep(S, error, V, damping)
+            expected = self._strength(V, measured)
+            q_hat = rate * alpha * expected
+            R = S + (rate / (q_hat * d) if q_hat > 0 else np.nan) * total
+            if not np.isfinite(float(R.sum())):
+                reason = "diverged"
                 break
-            old, S = S, self._anchor(denoise(R, 1 / q_hat, self.rho, clip=self.clip))
-            error = finite_size(d) * float(denoising_mmse(1 / q_hat, self.rho))
+            error = limit * float(self.prior.denoising_mmse(1 / q_hat, self.rho))
+            old, S = S, self._scaled(denoise(R, 1 / q_hat, self.rho, symmetric=self.layout_.tied), error)
             change = self._record(_distances(S, old, reference), error, 1 / q_hat, began)
-            diverged = not self.trace_["self_overlap"][-1] < DIVERGED * second_moment(self.rho)
-            self.converged_ = change < self.tol and not diverged
-            if self.converged_ or diverged or time.perf_counter() > deadline:
+            if not self.trace_["self_overlap"][-1] < DIVERGED * self.prior.second_moment(self.rho):
+                reason = "diverged"
                 break
-            damping = self._damping(alpha, d, k)
-        self._finish(S, error, d, diverged)
+            if change < self.tol:
+                excess = measured / expected  # the real variance of the indices is about V * excess
+                faithful = excess < FAITHFUL or V * excess < ROUNDING
+                reason = "tolerance reached" if faithful else "the messages do not have the variance they assume"
+                break
+            damping = self._damping(alpha, d)
+        self._finish(S, error, d, reason)
 
-    def _anchor(self, S: Any) -> Any:
-        """Give S the prior's trace where y does not know its scale: at finite d the scale would drift."""
-        if self.law.scale_free and np.isfinite(self.rho):
-            return S * (prior_mean(self.rho) * len(S) / S.trace())
-        return S
+    def _strength(self, V: float, measured: float) -> float:
+        """E|g|^2 by the channel's formula, which does not believe an understated V."""
+        if not self.law.solved:
+            return measured
+        Q = self.prior.second_moment(self.rho)
+        return float(self.law.strength(min(V, Q), Q, self.layout_).value)
 
-    def _first_estimate(self, d: int) -> np.ndarray:
-        if self.start is None:
-            return np.asarray(prior_mean(self.rho) * np.eye(d))
-        return finite_array("start", self.start, shape=(d, d))
+    def _scaled(self, S: Any, error: float) -> Any:
+        """Give S the scale of the prior where y does not know it: at finite d it would drift."""
+        if not self.law.scale_free or (self.layout_.tied and not np.isfinite(self.rho)):
+            return S
+        if self.layout_.tied:
+            return S * (self.prior.prior_mean(self.rho) * len(S) / S.trace())
+        norm = float((S * S).sum()) / len(S)
+        return S * np.sqrt(max(1 - error, 0.0) / norm) if norm > 0 else S
 
-    def _damping(self, alpha: float, d: int, k: int | None) -> float:
+    def _first_estimate(self, d: int, start: Any) -> np.ndarray:
+        if start is None:
+            return np.asarray(self.prior.prior_mean(self.rho) * np.eye(d))
+        return finite_array("start", start, shape=(d, d))
+
+    def _damping(self, alpha: float, d: int) -> float:
         """The share for the next iteration; "auto" raises it whenever the changes have stopped shrinking."""
         if self.damping != "auto":
             return float(self.damping)
-        base = 0.4 if k is None else 0.1 if alpha * k * d > CROWDED else 0.3
+        k, tied = self.law.informative(self.layout_), self.layout_.tied
+        crowded = k is None or alpha * k * d <= CROWDED
+        base = (0.4 if tied else 0.5) if k is None else 0.4 if not tied else 0.3 if crowded else 0.1
         changes = np.array(self.trace_["change"])
         stalls = int((changes[PATIENCE::PATIENCE] > 0.9 * changes[:-PATIENCE:PATIENCE]).sum())
         return min(base + 0.1 * stalls, 0.8)
@@ -214,31 +224,35 @@ class AMP(IndexedPredictor):
             self.trace_.setdefault(name, []).append(value)
         return entry["change"]
 
-    def _finish(self, S: Any, error: float, d: int, diverged: bool) -> None:
-        self.n_iter_ = len(self.trace_.get("change", []))
-        if diverged:
-            S, error = prior_mean(self.rho) * np.eye(d), 1.0
-            warnings.warn(
-                f"AMP diverged after {self.n_iter_} iterations; S_ is the prior mean. "
-                "More damping, clip=True or more samples help.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        elif not self.converged_:
-            warnings.warn(
-                f"AMP did not settle in {self.n_iter_} iterations: "
-                f"last change {self.trace_['change'][-1]:.3g}, tol {self.tol:g}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+    def _finish(self, S: Any, error: float, d: int, reason: str) -> None:
+        if reason == "diverged":
+            S, error = self._first_estimate(d, None), 1.0
+            reason = "diverged, S_ is the prior mean; more damping or more samples help"
         self.S_ = np.asarray(S, dtype=np.float64)
-        self.predicted_mse_ = error
-        self.noise_ = self.trace_["noise"][-1] if self.trace_ else float("inf")
+        self.effective_noise_ = self.trace_["noise"][-1] if self.trace_ else float("inf")
+        self.predicted_mse_ = self._reported(error)
+        n_iter = len(self.trace_.get("change", []))
+        ended(self, converged=reason == "tolerance reached", reason=reason, n_iter=n_iter)
+
+    def _reported(self, error: float) -> float:
+        """The expected error. The two variances of untied self-attention with hardmax or noise are not in the messages,
+        whose own error is too small by up to 14 %.
+        """
+        exact = self.law.informative(self.layout_) is not None and self.law.noise == 0
+        if exact or not self.layout_.two_variances or not self.trace_:
+            return error
+        return white_to_parts(self, error)
 
 
-def finite_size(d: int) -> float:
-    """1 + 1/d = E|S - E S|^2 / d exactly, at any d, for both priors; the limit's errors are in units of it."""
-    return 1 + 1 / d
+def white_to_parts(model: AMP, error: float) -> float:
+    """M of the two-variance theory at the alpha at which the isotropic one gives this error."""
+    from attnlab.aim.task import Task
+    from attnlab.aim.theory.bayes import mmse
+
+    law = Task(10**6, model.layout_.queries, model.rho, model.law, tied=False, mask=model.mask)
+    V, Delta = error, model.effective_noise_
+    alpha = 1 / (Delta * float(model.law.strength(V, 1.0, model.layout_).value))
+    return float(mmse(law, alpha))
 
 
 def _distances(S: Any, old: Any, truth: Any) -> list[float]:

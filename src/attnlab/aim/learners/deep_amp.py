@@ -1,7 +1,7 @@
 r"""Message passing for two attention layers on two tokens.
 
 As :mod:`attnlab.aim.learners.amp` with one set of messages per layer: the output function couples them
-(:mod:`attnlab.aim.deep_channel`), the priors do not, q_hat being taken diagonal:
+(:mod:`attnlab.aim.deep.channel`), the priors do not, q_hat being taken diagonal:
 
     q_hat_l = 2 alpha mean |g_l|^2,   R_l <- S_l + 2/(q_hat_l d) A^T(g_l)
     S_l <- RIE(R_l, 1/q_hat_l),   C_l <- F(1/q_hat_l)
@@ -12,32 +12,29 @@ Source: derived here from arXiv:2506.01582.  Status: exact cross term only for t
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from attnlab.aim.deep_channel import deep_outputs, logit_differences, output_functions
-from attnlab.aim.denoise import denoise
-from attnlab.aim.frame import Frame
-from attnlab.aim.indices import indices
-from attnlab.aim.learners.amp import finite_size
-from attnlab.aim.learners.prediction import check_data
-from attnlab.aim.sensing import adjoint, forward
-from attnlab.aim.spectrum import check_rho, denoising_mmse, prior_mean, second_moment
+from attnlab.aim.deep.channel import deep_outputs, logit_differences, output_functions
+from attnlab.aim.indices import Layout, indices
+from attnlab.aim.messages.denoise import denoise
+from attnlab.aim.messages.probes import Probes
+from attnlab.aim.messages.products import adjoint, forward
+from attnlab.aim.spectrum import check_rho, denoising_mmse, finite_size, prior_mean, second_moment
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.precision import float64
+from attnlab.common.stopping import ended
 from attnlab.common.tokens import check_targets, check_tokens
 from attnlab.common.validation import finite_array, integer, nonnegative, positive, real
 
 LAYERS, TOKENS = 2, 2
 CHUNK = 2**14  # sequences at a time: the integral of one holds 289 nodes with some 30 numbers each, 1 GB in all
-FRAME = Frame(TOKENS, differences=True)  # both layers see their indices up to one constant
+PROBES = Probes(Layout(TOKENS, TOKENS), differences=True)  # both layers see their indices up to one constant
 
 
 class DeepAMP(BaseEstimator):
@@ -84,7 +81,8 @@ class DeepAMP(BaseEstimator):
         """Run to convergence; ``truth`` (2, d, d) is used for the trace only."""
         rho, damping = check_rho(self.rho), real("damping", self.damping, low=0, high=1, open_high=True)
         nonnegative("skip", self.skip)
-        X, y = check_data(X, y)
+        X = check_tokens(X)
+        y = check_targets(y, len(X), shape=(X.shape[1], X.shape[1]))
         n, tokens, d = X.shape
         if tokens != TOKENS:
             raise ValueError(f"DeepAMP is for 2 tokens, got X of shape {X.shape}")
@@ -96,13 +94,13 @@ class DeepAMP(BaseEstimator):
         error = V = np.full(LAYERS, positive("start_error", self.start_error))
         omega, g = np.zeros((2, LAYERS, n, 3))
         self.trace_: dict[str, list[list[float]]] = {"change": [], "predicted_mse": []}
-        self.converged_, share = False, 0.0
+        reason, share = "max_iter reached", 0.0
         for _ in range(integer("max_iter", self.max_iter, low=1)):
             V = (1 - share) * error + share * V
             totals, squares = np.zeros((LAYERS, d, d)), np.zeros(LAYERS)
             for part in parts:
                 data = (
-                    FRAME.view(jnp.asarray(X[part], jnp.float32)),
+                    PROBES.view(jnp.asarray(X[part], jnp.float32)),
                     w[part],
                     jnp.asarray(S),
                     omega[:, part],
@@ -113,19 +111,22 @@ class DeepAMP(BaseEstimator):
                 totals, squares = totals + np.asarray(found[2]), squares + np.asarray(found[3])
             q_hat = 2 * squares / d**2
             if not (np.isfinite(q_hat).all() and (q_hat > 0).all()):
+                reason = "diverged"
                 break
             R = S + 2 / (q_hat[:, None, None] * d) * totals
-            new = np.stack([np.asarray(denoise(r, 1 / q, rho, clip=True)) for r, q in zip(R, q_hat, strict=True)])
+            new = np.stack([np.asarray(denoise(r, 1 / q, rho)) for r, q in zip(R, q_hat, strict=True)])
             error = finite_size(d) * np.array([float(denoising_mmse(1 / q, rho)) for q in q_hat])
             change, S = ((new - S) ** 2).sum(axis=(1, 2)) / d, new
             self._record(change, error, S, truth)
-            self.converged_ = bool((change < self.tol).all())
-            if self.converged_ or (S**2).sum() / d > 10 * LAYERS * second_moment(rho):
+            if (S**2).sum() / d > 10 * LAYERS * second_moment(rho):
+                reason = "diverged"
+                break
+            if (change < self.tol).all():
+                reason = "tolerance reached"
                 break
             share = damping
-        self.S_, self.predicted_mse_, self.n_iter_ = S, error, len(self.trace_["change"])
-        if not self.converged_:
-            warnings.warn(f"DeepAMP did not settle in {self.n_iter_} iterations", ConvergenceWarning, stacklevel=3)
+        self.S_, self.predicted_mse_ = S, error
+        ended(self, converged=reason == "tolerance reached", reason=reason, n_iter=len(self.trace_["change"]))
         return self
 
     def _first_estimates(self, d: int) -> np.ndarray:
@@ -167,9 +168,9 @@ def _sweep(
     beta: float,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """New messages of both layers, A^T g_l, and the sums of |g_l|^2, for one chunk of sequences."""
-    fresh = jnp.stack([forward(X, S[layer], FRAME) - error[layer] * g[layer] for layer in range(LAYERS)])
+    fresh = jnp.stack([forward(X, S[layer], PROBES) - error[layer] * g[layer] for layer in range(LAYERS)])
     omega = (1 - share) * fresh + share * omega
     out = output_functions(w, omega[0], omega[1], V[0], V[1], skip, beta)
     g = jnp.stack([out.g1, out.g2])
-    totals = jnp.stack([adjoint(X, g[layer], FRAME) for layer in range(LAYERS)])
+    totals = jnp.stack([adjoint(X, g[layer], PROBES) for layer in range(LAYERS)])
     return omega, g, totals, (g**2).sum(axis=(1, 2))

@@ -1,223 +1,198 @@
-r"""Gradient descent on the layer's own parametrisation, one or many initialisations at once.
-
-==========  =====================================================================================
-symbol      meaning
-==========  =====================================================================================
-W           student weights (d, r) of one initialisation; S = W W^T / sqrt(r d)
-P           X W / sqrt(d), projected tokens; h = P P^T / sqrt(r) - |W|^2 / (sqrt(r) d) on the diagonal
-loss        sum over sequences of |y - y_hat|_F^2 / d, full batch
-==========  =====================================================================================
-"""
+"""Gradient descent on the layer's own parametrisation, one or many starting points at once."""
 
 from __future__ import annotations
 
-import functools
 import warnings
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from sklearn.exceptions import ConvergenceWarning
 
-from attnlab.aim.channels import Channel, Linear, Softmax
-from attnlab.aim.indices import indices, pair_of, pairs
-from attnlab.aim.learners.prediction import IndexedPredictor, check_data
-from attnlab.aim.sensing import PRECISIONS
-from attnlab.common.seeds import Seed, generator
-from attnlab.common.validation import integer, one_of, positive
+from attnlab.aim.channels import Channel
+from attnlab.aim.channels.measurement import Measurement
+from attnlab.aim.learners.descent import LOSSES, Objective, decay_slope, losses_and_slope, train
+from attnlab.aim.learners.prediction import IndexedPredictor
+from attnlab.common.compute import Compute
+from attnlab.common.seeds import Seed, stream
+from attnlab.common.stopping import ended
+from attnlab.common.validation import integer, nonnegative, one_of, positive
+
+MEMORY = 2e9  # bytes of projected tokens and their gradients; more starting points are trained one group after another
+STATIONARY = 0.05  # gradient of the objective over that of its decay, at a penalised minimum
 
 
 class GradientDescent(IndexedPredictor):
-    """Full-batch Adam on W; the estimate is W W^T / sqrt(r d), averaged over independent initialisations.
+    r"""Full-batch Adam on W (or on Q and K); the estimate is averaged over independent starting points.
 
-    Interpolating solutions behave roughly like posterior samples, so that one has about twice the Bayes error and
-    their mean comes close to it (arXiv:2506.01582).
+    .. math:: \min_W \tfrac1d\sum_\mu \ell(y^\mu, \hat y^\mu) + \lambda\|W\|^2/\sqrt{rd}, \qquad S = WW^T/\sqrt{rd}
+
+    Without decay, interpolating solutions behave roughly like posterior samples, so that one has about twice the Bayes
+    error and their mean comes close to it (arXiv:2506.01582). With decay the minimum is that of the trace of S
+    (:class:`attnlab.aim.NuclearNorm`), whose error :func:`attnlab.aim.theory.erm` predicts (arXiv:2509.24914).
 
     Parameters
     ----------
     width : number r of columns of W, the teacher's round(rho d).
-    n_inits : initialisations, iid N(0, 1), trained side by side on the same data.
-    channel, beta : ``softmax`` or ``linear``; hardmax has no gradient.
-    learning_rate, steps : of Adam.
-    tol : training loss per sequence below which an initialisation counts as having fitted the data.
-    prediction : ``"plug-in"`` (output at the averaged S) or ``"bayes"`` (outputs of the initialisations, averaged).
-    precision : of the matrix products, as in JAX.
-    memory_budget : bytes; more initialisations than fit are trained one group after another.
+    n_starts : starting points, iid N(0, 1) times ``init_scale``, trained side by side on the same data.
+    channel : ``softmax`` or ``linear``, by name or as an object; hardmax has no gradient.
+    tied, attention, mask : as in :class:`attnlab.aim.Task`.
+    loss : ``squared_output``, ``cross_entropy`` (softmax) or ``logits``.
+    weight_decay : lambda, in the loss (coupled).
+    step, n_steps : of Adam; with decay the step falls to zero along a cosine.
+    tol : training loss per sequence below which a starting point counts as having fitted the data.
+    init_scale : of the starting points.
+    prediction : ``"plug-in"`` (output at the averaged S) or ``"bayes"`` (outputs of the starting points, averaged).
+    compute : ``precision`` of the matrix products and ``memory``.
 
     Attributes
     ----------
-    S_ : mean of S over the initialisations.
-    weights_ : W of each, (n_inits, d, r).
-    loss_, loss_curve_ : final training loss per sequence of each, and its course (steps, n_inits).
-    predicted_mse_ : spread of the initialisations around their mean, an estimate of the error if they were posterior
-        samples.
-    converged_ : whether every initialisation fits the data.
+    S_ : mean of S over the starting points.
+    weights_ : W of each, (n_starts, d, r); untied: Q and K, (n_starts, 2, d, r).
+    loss_, loss_curve_ : final training loss per sequence of each (without decay), and its course (n_steps, n_starts).
+    predicted_mse_ : spread of the solutions around their mean, an estimate of the error if they were posterior samples.
+    converged_, n_iter_, stop_reason_ : whether every starting point fits the data; with decay, whether it is
+    stationary.
     """
 
-    needs = ("width", "channel", "beta", "noise")
+    needs = ("width", "channel", "tied", "attention", "mask")
 
     def __init__(
         self,
         width: int,
-        n_inits: int = 1,
+        n_starts: int = 1,
         *,
         channel: str | Channel = "softmax",
-        beta: float = 1.0,
-        noise: float = 0.0,
-        learning_rate: float = 0.1,
-        steps: int = 1000,
+        tied: bool = True,
+        attention: str = "self",
+        mask: Any = "full",
+        loss: str = "squared_output",
+        weight_decay: float = 0.0,
+        step: float = 0.1,
+        n_steps: int = 1000,
         tol: float = 1e-3,
+        init_scale: float = 1.0,
         prediction: str = "plug-in",
-        precision: str = "highest",
-        memory_budget: float = 2e9,
+        compute: Compute | None = None,
         random_state: Seed = None,
     ) -> None:
         self.width = width
-        self.n_inits = n_inits
+        self.n_starts = n_starts
         self.channel = channel
-        self.beta = beta
-        self.noise = noise
-        self.learning_rate = learning_rate
-        self.steps = steps
+        self.tied = tied
+        self.attention = attention
+        self.mask = mask
+        self.loss = loss
+        self.weight_decay = weight_decay
+        self.step = step
+        self.n_steps = n_steps
         self.tol = tol
+        self.init_scale = init_scale
         self.prediction = prediction
-        self.precision = precision
-        self.memory_budget = memory_budget
+        self.compute = compute
         self.random_state = random_state
 
     def fit(self, X: np.ndarray | Any, y: np.ndarray | Any) -> GradientDescent:
-        """Train all initialisations on the whole batch."""
-        width, n_inits = integer("width", self.width, low=1), integer("n_inits", self.n_inits, low=1)
-        one_of("precision", self.precision, PRECISIONS)
-        if not isinstance(self.law, Softmax | Linear):
-            raise ValueError(f"channel must be one of 'softmax', 'linear' for gradient descent, got {self.law.name!r}")
-        X, y = check_data(X, y)
-        self.law.summary(y)
-        n, self.tokens_, d = X.shape
-        W = generator(self.random_state).standard_normal((n_inits, d, width), dtype=np.float32)
-        data = _padded(X, y)
-        trained, curves = [], []
-        for group in np.array_split(W, -(-n_inits // self._group(len(data[0])))):
-            final, curve = _train(
-                jnp.asarray(group.swapaxes(0, 1)),
-                *map(jnp.asarray, data),
-                jnp.float32(positive("learning_rate", self.learning_rate)),
-                steps=integer("steps", self.steps, low=1),
-                beta=float(self.beta) if isinstance(self.law, Softmax) else None,
-                precision=self.precision,
-            )
-            trained.append(np.asarray(final).swapaxes(0, 1))
+        """Train all starting points on the whole batch."""
+        width, n_starts = integer("width", self.width, low=1), integer("n_starts", self.n_starts, low=1)
+        compute = (Compute() if self.compute is None else self.compute).supports(self, "precision", "memory")
+        objective_of = self._checked()
+        X, summary = self._check_data(X, y)
+        objective = Objective(self.law, self.layout_, *objective_of)
+        n, _, d = X.shape
+        shape = (n_starts, 1 if self.layout_.tied else 2, d, width)
+        start = stream(self.random_state, "learner", "aim").standard_normal(shape, dtype=np.float32)
+        start *= np.float32(positive("init_scale", self.init_scale))
+        target = summary if self.loss == "logits" else np.asarray(y)
+        data = [jnp.asarray(values) for values in _padded(X, target)]
+        options = {"n_steps": integer("n_steps", self.n_steps, low=1), "precision": compute.precision}
+        trained, curves, slopes = [], [], []
+        size = self._group(len(data[0]), MEMORY if compute.memory is None else compute.memory)
+        for group in np.split(start, range(size, n_starts, size)):
+            factors = jnp.asarray(group.transpose(1, 2, 0, 3))
+            rate = jnp.float32(positive("step", self.step))
+            final, curve = train(factors, *data, rate, objective=objective, anneal=self.weight_decay > 0, **options)
+            slopes.append(_stationarity(final, data, objective, compute.precision))
+            trained.append(np.asarray(final).transpose(2, 0, 1, 3))
             curves.append(np.asarray(curve) * d / n)
-        self._finish(np.concatenate(trained), np.concatenate(curves, axis=1))
+        self._finish(np.concatenate(trained), np.concatenate(curves, axis=1), np.concatenate(slopes))
         return self
 
-    def _group(self, n: int) -> int:
-        """Initialisations whose projected tokens and their gradients fit in the memory budget."""
-        per_init = 4 * 6 * n * self.tokens_ * max(self.width, self.tokens_)
-        return max(1, int(positive("memory_budget", self.memory_budget) // per_init))
+    def _checked(self) -> tuple[str, float]:
+        positive("tol", self.tol)
+        one_of("loss", self.loss, LOSSES)
+        law = self.law
+        if not isinstance(law, Measurement):
+            raise ValueError(f"channel must be one of 'softmax', 'linear' for gradient descent, got {law.name!r}")
+        if self.loss == "cross_entropy" and not hasattr(law, "beta"):
+            raise ValueError(f"loss 'cross_entropy' needs channel 'softmax', got {law.name!r}")
+        return self.loss, nonnegative("weight_decay", self.weight_decay)
 
-    def _finish(self, W: np.ndarray, curve: np.ndarray) -> None:
-        self.weights_, self.loss_curve_, self.loss_ = W, curve, curve[-1]
-        S = np.stack([matrix(w) for w in W])
+    def _group(self, n: int, memory: float) -> int:
+        """Starting points whose projected tokens and their gradients fit in memory."""
+        per_start = 4 * 6 * n * self.layout_.tokens * max(self.width, self.layout_.keys)
+        return max(1, int(memory // per_start))
+
+    def _finish(self, factors: np.ndarray, curve: np.ndarray, slopes: np.ndarray) -> None:
+        self.weights_ = factors[:, 0] if self.layout_.tied else factors
+        self.loss_curve_, self.loss_ = curve, curve[-1]
+        S = np.stack([matrix(w) for w in self.weights_])
         self.S_ = S.mean(axis=0)
         spread = ((S - self.S_) ** 2).sum(axis=(1, 2)).sum() / len(self.S_)
-        self.predicted_mse_ = float(spread / (len(W) - 1)) if len(W) > 1 else float("nan")
-        self.converged_ = bool(np.isfinite(W).all() and (self.loss_ < self.tol).all())
-        if not np.isfinite(W).all():
-            warnings.warn("gradient descent diverged; a smaller learning_rate helps", ConvergenceWarning, stacklevel=3)
+        self.predicted_mse_ = float(spread / (len(S) - 1)) if len(S) > 1 else float("nan")
+        if not np.isfinite(factors).all():
+            converged, reason = False, "diverged; a smaller step helps"
+        elif self.weight_decay > 0:
+            converged = bool((slopes < STATIONARY).all())
+            reason = "stationary" if converged else f"gradient {slopes.max():.2g} of the decay's; more n_steps help"
+            self._warn_if_narrow(S)
+        else:
+            converged = bool((self.loss_ < self.tol).all())
+            reason = "data fitted" if converged else f"data not fitted, loss {self.loss_.max():.2g} a sequence"
+        ended(self, converged=converged, reason=reason, n_iter=len(curve))
+
+    def _warn_if_narrow(self, S: np.ndarray) -> None:
+        values = np.linalg.svd(S, compute_uv=False)[:, : self.width]
+        if (values[:, -1] > 1e-3 * values[:, 0]).any() and self.width < S.shape[1]:
+            warnings.warn(
+                f"all width={self.width} directions are in use: the minimum may need more, and the theory is for those",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def remaining_error(self) -> float:
+        """The spread of the solutions."""
+        return float(self.predicted_mse_)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Outputs (n, T, T) for fresh sequences (n, T, d)."""
+        """Outputs (n, queries, keys) for fresh sequences (n, T, d)."""
         if getattr(self, "prediction", None) != "bayes" or not hasattr(self, "weights_"):
             return super().predict(X)
-        X = np.asarray(X, dtype=np.float64)
-        return np.asarray(np.mean([self.law.output(indices(X, matrix(w))) for w in self.weights_], axis=0))
+        X, layout = np.asarray(X, dtype=np.float64), self.layout_
+        found = [self.law.output(layout.indices(X, matrix(w)), visible=layout.visible) for w in self.weights_]
+        return np.asarray(np.mean(found, axis=0))
 
 
 def matrix(W: np.ndarray) -> np.ndarray:
-    """S = W W^T / sqrt(r d), float64."""
+    """S = W W^T / sqrt(r d) of a factor (d, r), or Q K^T / sqrt(r d) of a pair (2, d, r), float64."""
     W = np.asarray(W, dtype=np.float64)
-    return np.asarray(W @ W.T / np.sqrt(W.size))
+    left, right = (W, W) if W.ndim == 2 else W
+    return np.asarray(left @ right.T / np.sqrt(left.size))
 
 
-def _padded(X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _stationarity(factors: jax.Array, data: list[jax.Array], objective: Objective, precision: str) -> np.ndarray:
+    """Norm of the gradient over that of its decay part, for every starting point; 0 without decay."""
+    if not objective.decay:
+        return np.zeros(factors.shape[2])
+    _, slope = losses_and_slope(factors, *data, objective, precision)  # type: ignore[misc]
+    norm = [np.sqrt(np.asarray((v**2).sum(axis=(0, 1, 3)))) for v in (slope, decay_slope(factors, objective))]
+    return np.asarray(norm[0] / np.maximum(norm[1], 1e-30))
+
+
+def _padded(X: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Samples padded to the next of a geometric series of sizes, so that a sweep over alpha compiles few programs."""
     n = len(X)
     floor = 1 if jax.default_backend() == "cpu" else 1024  # smaller batches do not fill an accelerator
     size = max(floor, int(np.ceil(2 ** (np.ceil(8 * np.log2(n)) / 8))))
-    pad = [(0, size - n), (0, 0), (0, 0)]
-    weight = np.pad(np.ones(n, dtype=np.float32), (0, size - n))
-    return np.pad(np.asarray(X, np.float32), pad), np.pad(np.asarray(y, np.float32), pad), weight
-
-
-def project(W: jax.Array, X: jax.Array, precision: str) -> jax.Array:
-    """P of all initialisations side by side, (n, T, inits, r): one product of the tokens with W of shape (d, inits,
-    r).
-    """
-    n, tokens, d = X.shape
-    flat = jnp.matmul(X.reshape(n * tokens, d), W.reshape(d, -1), precision=PRECISIONS[precision])
-    P: jax.Array = (flat / np.sqrt(d)).reshape(n, tokens, *W.shape[1:])
-    return P
-
-
-def student_outputs(P: jax.Array, W: jax.Array, beta: float | None) -> jax.Array:
-    """Outputs of all initialisations, (n, inits, T, T); ``beta`` None is the linear channel."""
-    tokens, (d, _, r) = P.shape[1], W.shape
-    first, second = pairs(tokens)
-    dots = [(P[:, a] * P[:, b]).sum(axis=-1) for a, b in zip(first, second, strict=True)]
-    gram = jnp.stack(dots, axis=-1)[..., pair_of(tokens)]
-    norm = (W**2).sum(axis=(0, 2))[:, None, None] / d
-    h = (gram - norm * jnp.eye(tokens)) / np.sqrt(r)
-    return h if beta is None else jax.nn.softmax(beta * h, axis=-1)
-
-
-def losses_and_slope(
-    W: jax.Array, X: jax.Array, y: jax.Array, weight: jax.Array, beta: float | None, precision: str
-) -> tuple[jax.Array, jax.Array]:
-    r"""Loss of every initialisation, and the gradient of their sum in W (d, inits, r): two products in all.
-
-    With H = dL/dh,  dL/dP_a = \sum_b (H_ab + H_ba) P_b / sqrt(r)  and
-    dL/dW = X^T dL/dP / sqrt(d) - 2 W \sum_n Tr H / (sqrt(r) d).
-    """
-    n, tokens, d = X.shape
-    r = W.shape[2]
-    P = project(W, X, precision)
-    outputs = student_outputs(P, W, beta)
-    gap = (outputs - y[:, None]) * weight[:, None, None, None]
-    losses = (gap**2).sum(axis=(0, 2, 3)) / d
-    H = 2 * gap / d
-    if beta is not None:
-        H = beta * outputs * (H - (outputs * H).sum(axis=-1, keepdims=True))
-    both = (H + H.swapaxes(-1, -2)) / np.sqrt(r)
-    rows = [sum(both[:, :, a, b, None] * P[:, b] for b in range(tokens)) for a in range(tokens)]
-    dP = jnp.stack(rows, axis=1).reshape(n * tokens, -1)
-    slope = jnp.matmul(X.reshape(n * tokens, d).T, dP, precision=PRECISIONS[precision]).reshape(W.shape) / np.sqrt(d)
-    trace = jnp.trace(H.sum(axis=0), axis1=-2, axis2=-1)
-    return losses, slope - 2 * trace[:, None] * W / (np.sqrt(r) * d)
-
-
-@functools.partial(jax.jit, static_argnames=("steps", "beta", "precision"), donate_argnames=("W",))
-def _train(
-    W: jax.Array,
-    X: jax.Array,
-    y: jax.Array,
-    weight: jax.Array,
-    rate: jax.Array,
-    *,
-    steps: int,
-    beta: float | None,
-    precision: str,
-) -> tuple[jax.Array, jax.Array]:
-    """Adam on every initialisation, W of shape (d, inits, r)."""
-    optimiser = optax.adam(rate)
-
-    def step(carry: Any, _: None) -> tuple[Any, jax.Array]:
-        W, state = carry
-        losses, slope = losses_and_slope(W, X, y, weight, beta, precision)
-        update, state = optimiser.update(slope, state)
-        return (optax.apply_updates(W, update), state), losses
-
-    (W, _), curve = jax.lax.scan(step, (W, optimiser.init(W)), None, length=steps)
-    return W, curve
+    pad = lambda values: np.pad(np.asarray(values, np.float32), [(0, size - n)] + [(0, 0)] * (values.ndim - 1))  # noqa: E731
+    return pad(X), pad(target), np.pad(np.ones(n, dtype=np.float32), (0, size - n))

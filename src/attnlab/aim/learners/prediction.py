@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from attnlab.aim.channels import Channel, as_channel, bayes_output
-from attnlab.aim.indices import indices
+from attnlab.aim.channels import Channel, as_channel
+from attnlab.aim.channels.residual import Residual
+from attnlab.aim.indices import Layout
+from attnlab.aim.spectrum import singular, tied
 from attnlab.common.tokens import check_targets, check_tokens
-from attnlab.common.validation import one_of
+from attnlab.common.validation import finite_array, one_of
 
 PREDICTIONS = ("plug-in", "bayes")
 
@@ -22,9 +25,11 @@ class IndexedPredictor(BaseEstimator):
     """
 
     channel: str | Channel
-    beta: float
-    noise: float
+    tied: bool
+    attention: str
+    mask: Any
     prediction: str
+    layout_: Layout
 
     def __sklearn_tags__(self) -> Any:
         """Tokens are three-dimensional and y is a matrix for each sequence."""
@@ -38,39 +43,54 @@ class IndexedPredictor(BaseEstimator):
     @property
     def law(self) -> Channel:
         """The output channel as an object."""
-        return as_channel(self.channel, self.beta, self.noise)
+        return as_channel(self.channel)
 
-    def remaining_variance(self) -> float:
-        """Variance of a whitened index given the data: the estimated error of S_."""
+    @property
+    def prior(self) -> ModuleType:
+        """The spectrum of the prior."""
+        return tied if self.tied else singular
+
+    def remaining_error(self) -> float:
+        """The estimated error of S_."""
         raise NotImplementedError
 
+    def _check_data(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Tokens (n, T, d), kept as they are where they live on a device or are regenerated, and y as the channel reads
+        it. Sets ``layout_``.
+        """
+        X = X if hasattr(X, "draw") or _on_device(X) else check_tokens(X)
+        shape = np.shape(y)
+        if self.attention == "cross":
+            wanted = (X.shape[0], *shape[1:])
+            if len(shape) != 3 or shape[1] + shape[2] != X.shape[1]:
+                raise ValueError(f"y must have shape (n, queries, keys) with {X.shape[1]} tokens in all, got {shape}")
+            tokens: Any = (shape[1], shape[2])
+        else:
+            wanted, tokens = (X.shape[0], X.shape[1], X.shape[1]), X.shape[1]
+        self.layout_ = Layout.of(tokens, self.tied, self.attention, self.mask)
+        self.law.check(self.layout_)
+        # the logarithm of a masked weight is minus infinity
+        y = np.asarray(y)
+        hidden = np.broadcast_to(~self.layout_.visible, y.shape) if y.shape == wanted else np.zeros(y.shape, dtype=bool)
+        checked = finite_array("y", np.where(hidden & np.isneginf(y), 0.0, y), shape=wanted)
+        return X, self.law.summary(checked, self.layout_)
+
     def predict(self, X: Any) -> np.ndarray:
-        """Outputs (n, T, T) for fresh sequences (n, T, d)."""
+        """Outputs (n, queries, keys) for fresh sequences (n, T, d)."""
         check_is_fitted(self, "S_")
         one_of("prediction", self.prediction, PREDICTIONS)
-        X = check_tokens(X, n_tokens=self.tokens_, d=len(self.S_))
-        h = indices(np.asarray(X, dtype=np.float64), self.S_)
+        X = check_tokens(X, n_tokens=self.layout_.tokens, d=len(self.S_))
+        h = self.layout_.indices(np.asarray(X, dtype=np.float64), self.S_)
         if self.prediction == "plug-in":
-            return self.law.output(h, np.random.default_rng(0))
-        return bayes_output(self.law, h, self.remaining_variance())
+            return self.law.mean_output(h, self.layout_.visible)
+        V = self.remaining_error()
+        return self.law.bayes_output(h, Residual(self.layout_, V, V, V))
 
     def score(self, X: Any, y: Any) -> float:
         """R^2 over all entries: 1 - sum |y - predict(X)|^2 / sum |y - mean y|^2."""
         predicted = self.predict(X)
         y = check_targets(y, len(predicted), shape=predicted.shape[1:])
         return float(1 - ((y - predicted) ** 2).sum() / ((y - y.mean(axis=0)) ** 2).sum())
-
-
-def check_data(X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Tokens (n, T, d), kept as they are where they already live on a device or are regenerated, and targets (n, T,
-    T).
-    """
-    if hasattr(X, "draw"):
-        n, tokens, _ = X.shape
-    else:
-        X = X if _on_device(X) else check_tokens(X)
-        n, tokens, _ = X.shape
-    return X, check_targets(y, n, shape=(tokens, tokens))
 
 
 def _on_device(X: Any) -> bool:

@@ -1,6 +1,6 @@
 """What is predicted of attention-indexed models as d grows: Bayes errors, thresholds, free entropy, generalisation."""
 
-from attnlab.aim.theory.bayes import StateEvolution, mmse, parametric_curve, state_evolution
+from attnlab.aim.theory.bayes import StateEvolution, error_parts, mmse, parametric_curve, state_evolution
 from attnlab.aim.theory.deep import DeepEvolution, deep_state_evolution, deep_strength
 from attnlab.aim.theory.free_entropy import free_entropy, log_energy_information, mutual_information, output_entropy
 from attnlab.aim.theory.generalization import generalization_error
@@ -12,7 +12,7 @@ from attnlab.aim.theory.limits import (
     small_width_mmse,
     weak_recovery_threshold,
 )
-from attnlab.aim.theory.output import channel_strength
+from attnlab.aim.theory.output import channel_strength, measurements
 
 __all__ = [
     "DeepEvolution",
@@ -20,10 +20,12 @@ __all__ = [
     "channel_strength",
     "deep_state_evolution",
     "deep_strength",
+    "error_parts",
     "free_entropy",
     "generalization_error",
     "large_alpha_mmse",
     "log_energy_information",
+    "measurements",
     "mmse",
     "mutual_information",
     "output_entropy",

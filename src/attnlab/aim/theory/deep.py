@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.aim.spectrum import check_rho, denoising_mmse, prior_mean, second_moment
-from attnlab.common.seeds import Seed, generator
+from attnlab.common.seeds import Seed, seed_sequence, stream
 from attnlab.common.validation import integer, nonnegative, positive
 
 
@@ -51,7 +51,7 @@ def deep_strength(
     for g.
     """
     rho, V = check_rho(rho), np.array([positive("V1", V1), positive("V2", V2)])
-    normals = generator(seed).standard_normal((integer("samples", samples, low=2), 2, 2, 3))
+    normals = stream(seed, "theory", "aim").standard_normal((integer("samples", samples, low=2), 2, 2, 3))
     cross = prior_mean(rho) ** 2
     q = np.array([[second_moment(rho) - V[0], cross], [cross, second_moment(rho) - V[1]]])
     values, vectors = np.linalg.eigh(q)
@@ -78,7 +78,7 @@ def _compiled(skip: float, beta: float) -> Any:
     import jax
     import jax.numpy as jnp
 
-    from attnlab.aim.deep_channel import U, mixing, output_functions
+    from attnlab.aim.deep.channel import U, mixing, output_functions
 
     @jax.jit
     def gradients(z: Any, omega: Any, V: Any) -> Any:
@@ -113,7 +113,7 @@ def deep_state_evolution(
     alpha, rho = positive("alpha", alpha), check_rho(rho)
     path = [np.array([positive("start", v) for v in start])]
     residual, spread = np.inf, np.zeros(2)
-    seed = int(generator(seed).integers(2**62))
+    seed = seed_sequence(seed)
     for _ in range(integer("max_iter", max_iter, low=1)):
         V1, V2 = (float(v) for v in path[-1])
         strength, error = deep_strength(V1, V2, rho, skip=skip, beta=beta, samples=samples, seed=seed)

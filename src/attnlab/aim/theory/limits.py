@@ -7,6 +7,7 @@ alpha_PR       perfect (strong) recovery: M = 0 for alpha >= alpha_PR, exact cha
 ratio          alpha / rho = n / (d r), the scale of the small-width limit rho -> 0
 t              rho Delta in that limit; M = t (2 - t), q = (1 - t)^2
 ratio_w        weak recovery: M = 1 below it in the limit rho -> 0
+c              2 (tied) or 1 (untied): a d x d matrix has d^2/c independent entries
 =============  ====================================================================================
 """
 
@@ -14,38 +15,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnlab.aim.channels import Channel, Hardmax, as_channel
-from attnlab.aim.spectrum import check_rho, second_moment, small_noise_slope
+from attnlab.aim.channels import NotSolved
+from attnlab.aim.spectrum import check_rho
 from attnlab.aim.spectrum import small_width_mmse as small_width_denoising
-from attnlab.aim.theory.bayes import check_alpha, ridders
-from attnlab.aim.theory.output import channel_strength, check_tokens_for, hardmax_scale, uninformed_strength
+from attnlab.aim.task import Task
+from attnlab.aim.theory.bayes import check_alpha, exact, ridders
+from attnlab.aim.theory.output import LIMIT
 from attnlab.common.arrays import ArrayLike
+from attnlab.common.law import from_law
+from attnlab.common.prediction import Prediction
 
 
-def recovery_threshold(rho: float, tokens: int = 2, channel: str | Channel = "softmax", noise: float = 0.0) -> float:
+@from_law(Task, "rho", "tokens", "channel", "noise", **LIMIT)
+def recovery_threshold(task: Task) -> Prediction:
     r"""The alpha from which on S is recovered perfectly:
 
-    .. math:: \alpha_{PR} = \frac{2\rho - \rho^2}{2k} \ (\rho \le 1), \qquad \frac{1}{2k} \ (\rho \ge 1), \qquad
-              k = \tfrac12(T^2 + T - 2) \text{ for softmax}
+    .. math:: \alpha_{PR} = \frac{2\rho - \rho^2}{ck} \ (\rho \le 1), \qquad \frac{1}{ck} \ (\rho \ge 1)
 
-    which is counting: k n measurements against the d r - r^2/2 parameters of a rank-r matrix. Infinite for hardmax and
-    with noise.
+    with k of :func:`measurements`, c = 2 tied, 1 untied; tied softmax: ck = T^2 + T - 2. This is counting: k n
+    measurements against the parameters of a rank-r matrix. Infinite for hardmax and with noise.
 
-    Source: arXiv:2506.01582.  Status: asymptotic (d -> infinity).
+    Source: arXiv:2506.01582 (tied); derived here (untied).  Status: asymptotic (d -> infinity).
 
-    >>> recovery_threshold(0.5, tokens=2)
+    >>> float(recovery_threshold(0.5, tokens=2))
     0.1875
     """
-    law = as_channel(channel, noise=noise)
-    k = law.informative(check_tokens_for(law, tokens))
-    if k is None or law.noise > 0:
-        return float("inf")
-    return small_noise_slope(check_rho(rho)) / (2 * k)
+    k = exact(task)
+    threshold = float("inf") if k is None else task.prior.small_noise_slope(task.rho) / (task.layout.rate * k)
+    return Prediction(threshold, status="asymptotic")
 
 
-def recovery_slope(rho: float) -> float:
-    r"""kappa in :math:`M \approx \kappa(\tilde\alpha_{PR} - \tilde\alpha)` below the threshold of an exact channel,
-    :math:`\tilde\alpha = 2k\alpha`.
+def recovery_slope(rho: float) -> Prediction:
+    r"""kappa in :math:`M \approx \kappa(\tilde\alpha_{PR} - \tilde\alpha)` below the threshold of an exact channel with
+    tied attention, :math:`\tilde\alpha = 2k\alpha`.
 
     kappa = (2 - rho)(1 - rho)/(rho (1 + rho)) for rho < 1, 0 at rho = 1 (the approach is faster), (rho - 1)/rho above.
 
@@ -54,97 +56,98 @@ def recovery_slope(rho: float) -> float:
     """
     rho = check_rho(rho)
     if np.isinf(rho):
-        return 1.0
-    return (2 - rho) * (1 - rho) / (rho * (1 + rho)) if rho <= 1 else (rho - 1) / rho
+        return Prediction(1.0, status="asymptotic")
+    if rho > 1:
+        return Prediction((rho - 1) / rho, status="asymptotic")
+    return Prediction((2 - rho) * (1 - rho) / (rho * (1 + rho)), status="heuristic")
 
 
-def weak_recovery_threshold(tokens: int = 2, channel: str | Channel = "softmax", noise: float = 0.0) -> float:
-    r"""The ratio alpha / rho above which M < 1 in the limit rho -> 0: :math:`1/(2\,\mathbb{E}\|g\|^2(0, 1))`.
+@from_law(Task, "tokens", "channel", "noise", **LIMIT)
+def weak_recovery_threshold(task: Task) -> Prediction:
+    r"""The ratio alpha / rho above which M < 1 in the limit rho -> 0: :math:`1/(c\,\mathbb{E}\|g\|^2(0, 1))`.
 
-    softmax: 1/(T^2 + T - 2). At any finite rho the error is below 1 for every alpha > 0.
+    Softmax: 1/(ck). At any finite rho the error is below 1 for every alpha > 0.
 
-    Source: arXiv:2506.01582; hardmax derived here.  Status: asymptotic (d -> infinity, then rho -> 0).
+    Source: arXiv:2506.01582; hardmax and untied attention derived here.  Status: asymptotic (d -> infinity, then rho ->
+    0).
 
-    >>> round(weak_recovery_threshold(2, "hardmax"), 6)
+    >>> round(float(weak_recovery_threshold(2, "hardmax")), 6)
     0.403411
     """
-    law = as_channel(channel, noise=noise)
-    return 1 / (2 * uninformed_strength(check_tokens_for(law, tokens), law))
+    value, error = task.law.strength(1.0, 1.0, task.layout)
+    threshold = 1 / (task.layout.rate * float(value))
+    return Prediction(threshold, threshold * float(error / value), "asymptotic")
 
 
-def small_width_mmse(
-    ratio: ArrayLike, tokens: int = 2, channel: str | Channel = "softmax", noise: float = 0.0
-) -> np.ndarray | float:
+@from_law(Task, "tokens", "channel", "noise", **LIMIT)
+def small_width_mmse(task: Task, ratio: ArrayLike) -> Prediction:
     r"""Bayes error in the limit rho -> 0 at fixed ratio = alpha / rho; broadcasts over ratio >= 0.
 
-    Parametric: M = t (2 - t), ratio(t) = 1/(2 t E|g|^2((1 - t)^2, M)) for t in (0, 1), M = 1 below the
-    weak-recovery threshold. Softmax:
-    M = x (2 - x) with x = ratio (T^2 + T - 2) in [1, 2], then 0.
+    Parametric: M = t (2 - t), ratio(t) = 1/(c t E|g|^2((1 - t)^2, M)) for t in (0, 1), M = 1 below the weak-recovery
+    threshold. Exact channels: M = x (2 - x) with x = c k ratio in [1, 2], then 0.
 
     Source: arXiv:2506.01582.  Status: asymptotic (d -> infinity, then rho -> 0).
 
-    >>> round(small_width_mmse(1.5 / 4), 6)
+    >>> round(float(small_width_mmse(1.5 / 4)), 6)
     0.75
     """
-    law = as_channel(channel, noise=noise)
-    tokens = check_tokens_for(law, tokens)
     values = check_alpha(ratio)
-    k = law.informative(tokens)
-    if k is not None and law.noise == 0:
-        x = np.clip(2 * k * values, 1.0, 2.0)
+    k = exact(task)
+    if k is not None:
+        x = np.clip(task.layout.rate * k * values, 1.0, 2.0)
         error = x * (2 - x)
     else:
-        error = small_width_denoising(_small_width_t(values.ravel(), tokens, law)).reshape(values.shape)
-    return float(error) if values.ndim == 0 else np.asarray(error)
+        error = small_width_denoising(_small_width_t(task, values.ravel())).reshape(values.shape)
+    return Prediction(np.asarray(error)[()], status="asymptotic")
 
 
-def _small_width_t(ratio: np.ndarray, tokens: int, channel: Channel) -> np.ndarray:
+def _small_width_t(task: Task, ratio: np.ndarray) -> np.ndarray:
     def gap(x: np.ndarray, target: np.ndarray) -> np.ndarray:
         t = np.exp(x)
-        M = small_width_denoising(t)
-        return np.asarray(-np.log(2 * t * channel_strength(1 - M, M, tokens, channel) * target))
+        strength = task.law.strength(small_width_denoising(t), 1.0, task.layout).value
+        return np.asarray(-np.log(task.layout.rate * t * strength * target))
 
-    low, high = np.full_like(ratio, np.log(1e-8)), np.zeros_like(ratio)
-    beyond = gap(high, ratio) >= 0
     t = np.ones_like(ratio)
+    beyond = (ratio == 0) | (gap(np.zeros_like(ratio), np.maximum(ratio, 1e-300)) >= 0)
     if (~beyond).any():
-        bracket = low[~beyond], high[~beyond]
-        for _ in range(12):  # halve the long bracket first: Ridders' method wants a nearly straight piece
+        target = ratio[~beyond]
+        bracket = np.full_like(target, np.log(1e-100)), np.zeros_like(target)
+        for _ in range(14):  # halve the long bracket first: Ridders' method wants a nearly straight piece
             middle = (bracket[0] + bracket[1]) / 2
-            right = gap(middle, ratio[~beyond]) > 0
+            right = gap(middle, target) > 0
             bracket = np.where(right, middle, bracket[0]), np.where(right, bracket[1], middle)
-        t[~beyond] = np.exp(ridders(lambda x: gap(x, ratio[~beyond]), *bracket))
+        t[~beyond] = np.exp(ridders(lambda x: gap(x, target), *bracket))
     return t
 
 
-def large_alpha_mmse(alpha: ArrayLike, rho: float) -> np.ndarray | float:
-    r"""Hardmax with two tokens at many samples: :math:`M \simeq D_\rho^2 (1 + \rho)/(4 c^2\alpha^2)`, c = 1.441294, so
-    it never vanishes.
+@from_law(Task, "rho", "tokens", tied=True, channel="hardmax", **LIMIT)
+def large_alpha_mmse(task: Task, alpha: ArrayLike) -> Prediction:
+    r"""Hardmax at many samples: :math:`M \simeq D_\rho^2 Q_0/(c^2 C^2\alpha^2)`, so it never vanishes.
 
-    From :math:`\mathbb{E}\|g\|^2 \simeq c/\sqrt{V Q_0}` and F = D_rho Delta, with D_rho = 2 rho - rho^2 (rho < 1),
-    1 above and :math:`c = \tfrac{4}{\sqrt{2\pi}}\int\varphi^2/\Phi`.
+    From :math:`\mathbb{E}\|g\|^2 \simeq C/\sqrt{V Q_0}` and F = D_rho Delta, with D_rho = 2 rho - rho^2 (rho < 1), 1
+    above; two tokens: :math:`C = \tfrac{4}{\sqrt{2\pi}}\int\varphi^2/\Phi = 1.441294`.
 
     Source: derived here.  Status: asymptotic (alpha -> infinity).
 
-    >>> round(25 * large_alpha_mmse(5.0, rho=0.5), 4)
+    >>> round(25 * float(large_alpha_mmse(5.0, rho=0.5)), 4)
     0.1015
     """
-    rho = check_rho(rho)
-    values = check_alpha(alpha)
-    tau = 1e-10
-    c = float(hardmax_scale(2)(tau)) / np.sqrt(tau)
-    law = small_noise_slope(rho) ** 2 * second_moment(rho) / (4 * c**2 * np.maximum(values, 1e-300) ** 2)
-    return float(law) if values.ndim == 0 else np.asarray(law)
+    if not task.law.scale_free:
+        raise NotSolved(f"channel must be hardmax without noise for the law of large alpha, got {task.law}")
+    values, tau = check_alpha(alpha), 1e-20
+    C = float(task.law.strength(tau, 1.0, task.layout).value) * np.sqrt(tau)
+    D, Q = task.prior.small_noise_slope(task.rho), task.prior.second_moment(task.rho)
+    law = D**2 * Q / (task.layout.rate * C * np.maximum(values, 1e-150)) ** 2
+    return Prediction(np.asarray(law)[()], status="asymptotic")
 
 
-def scaled_alpha(alpha: ArrayLike, tokens: int, channel: str | Channel = "softmax") -> np.ndarray | float:
-    r"""2 k alpha = alpha (T^2 + T - 2) for softmax, the one variable on which all numbers of tokens agree.
+@from_law(Task, "tokens", "channel", **LIMIT)
+def scaled_alpha(task: Task, alpha: ArrayLike) -> Prediction:
+    r"""c k alpha, the one variable on which all numbers of tokens agree; tied softmax: alpha (T^2 + T - 2).
 
     Source: arXiv:2506.01582.  Status: exact.
     """
-    law = as_channel(channel)
-    k = law.informative(check_tokens_for(law, tokens))
-    if k is None or isinstance(law, Hardmax):
-        raise ValueError(f"channel {law.name!r} is not an exact linear measurement: there is no such rescaling")
-    scaled = 2 * k * check_alpha(alpha)
-    return float(scaled) if scaled.ndim == 0 else scaled
+    k = task.law.informative(task.layout)
+    if k is None:
+        raise NotSolved(f"channel {task.law.name!r} is not an exact linear measurement: there is no such rescaling")
+    return Prediction(np.asarray(task.layout.rate * k * check_alpha(alpha))[()])

@@ -8,9 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnlab.aim.channels import Channel
-from attnlab.aim.sensing import sweep
-from attnlab.aim.stream import Chunks
+from attnlab.aim.channels.channel import Channel
+from attnlab.aim.indices import Layout
+from attnlab.aim.messages.chunks import Chunks, sample_mesh
+from attnlab.aim.messages.probes import Probes
+from attnlab.aim.messages.products import sweep
+from attnlab.common.compute import Compute
+
+MEMORY = 4e9  # bytes of tokens that stay on the device
 
 
 class DeviceMessages:
@@ -18,13 +23,17 @@ class DeviceMessages:
 
     array = staticmethod(jnp.asarray)
 
-    def __init__(self, chunks: Chunks, summary: np.ndarray, channel: Channel, precision: str) -> None:
-        self.chunks, self.channel, self.precision = chunks, channel, precision
-        self.n, tokens, self.d = chunks.source.shape
+    def __init__(self, source: Any, summary: np.ndarray, channel: Channel, layout: Layout, compute: Compute) -> None:
+        self.channel, self.precision = channel, compute.precision
+        dtype = np.dtype("float64" if compute.dtype == "float64" else "float32")
+        memory = MEMORY if compute.memory is None else compute.memory
+        probes = Probes(layout, channel.shift_invariant)
+        self.chunks = chunks = Chunks(source, sample_mesh(compute.devices), dtype, memory, probes)
+        self.n, _, self.d = source.shape
         parts = range(chunks.count)
         self.summary = [chunks.put(summary, i, np.float64) for i in parts]
         self.weights = [chunks.weights(i) for i in parts]
-        zeros = np.zeros((self.n, tokens * (tokens + 1) // 2))
+        zeros = np.zeros((self.n, layout.p))
         self.omega = [chunks.put(zeros, i, np.float64) for i in parts]
         self.g = [chunks.put(zeros, i, np.float64) for i in parts]
 
@@ -44,7 +53,7 @@ class DeviceMessages:
                 jnp.asarray(V),
                 jnp.asarray(damping),
                 channel=self.channel,
-                frame=self.chunks.frame,
+                probes=self.chunks.probes,
                 precision=self.precision,
             )
             squares.append(square)

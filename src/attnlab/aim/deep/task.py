@@ -9,9 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attnlab.aim.indices import indices
-from attnlab.aim.spectrum import check_rho
-from attnlab.aim.task import planted
-from attnlab.common.seeds import Seed, generator, spawn
+from attnlab.aim.spectrum import check_rho, planted
+from attnlab.common.seeds import Seed, branch, stream
 from attnlab.common.validation import integer, nonnegative, positive
 
 
@@ -55,7 +54,7 @@ class DeepTask:
     @functools.cached_property
     def S(self) -> Float[np.ndarray, "layers d d"]:
         """The planted attention matrices."""
-        return np.stack([planted(self.d, self.rho, seed) for seed in spawn(self.seed, self.layers)])
+        return np.stack([planted(self.d, self.rho, branch(self.seed, layer)) for layer in range(self.layers)])
 
     def n_samples(self, alpha: float) -> int:
         """n = round(alpha d^2), at least one sequence."""
@@ -63,7 +62,7 @@ class DeepTask:
 
     def outputs(self, X: Float[np.ndarray, "n tokens d"]) -> Float[np.ndarray, "n tokens tokens"]:
         """y of given sequences."""
-        from attnlab.aim.deep_channel import deep_outputs
+        from attnlab.aim.deep.channel import deep_outputs
 
         return deep_outputs(np.stack([indices(X, S) for S in self.S]), self.skip, self.beta)
 
@@ -71,5 +70,5 @@ class DeepTask:
         self, n: int, seed: Seed = 0
     ) -> tuple[Float[np.ndarray, "n tokens d"], Float[np.ndarray, "n tokens tokens"]]:
         """Draw n sequences and their outputs."""
-        X = generator(seed).standard_normal((integer("n", n, low=1), self.tokens, self.d))
+        X = stream(seed, "data", "aim").standard_normal((integer("n", n, low=1), self.tokens, self.d))
         return X, self.outputs(X)

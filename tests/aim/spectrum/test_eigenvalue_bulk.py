@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attnlab.aim import spectrum
-from attnlab.aim.bulk import bulk_quadrature, turning_points
+from attnlab.aim.spectrum.eigenvalue_bulk import bulk_quadrature, turning_points
 
 SETTINGS = [(0.6, 0.5), (0.03, 0.1), (1.0, 2.0), (1e-3, 0.5), (1e-3, 1.0), (40.0, 0.3)]
 

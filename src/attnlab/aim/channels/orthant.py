@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr, ndtri
 
-from attnlab.aim.indices import pair_of, pair_scale, tokens_of
-from attnlab.aim.points import uniform_points
+from attnlab.aim.indices import pair_of, pair_scale
+from attnlab.aim.quasi_random import uniform_points
 
 MAX_TOKENS = 6
 POINTS = 128
@@ -27,8 +27,6 @@ POINTS = 128
 @functools.lru_cache(maxsize=8)
 def orders(tokens: int) -> np.ndarray:
     """For every pattern of winners (T^T, the first row's winner the slowest digit), less[i, j]: pair i below pair j."""
-    if tokens > MAX_TOKENS:
-        raise ValueError(f"hardmax is integrated for at most {MAX_TOKENS} tokens, got {tokens}")
     table = pair_of(tokens)
     patterns = np.array(list(itertools.product(range(tokens), repeat=tokens)))
     p = table.max() + 1
@@ -50,24 +48,14 @@ def codes(winners: jax.Array) -> jax.Array:
     return (winners.astype(jnp.int32) * tokens ** np.arange(tokens - 1, -1, -1)).sum(axis=-1)
 
 
-def posterior_mean(winners: jax.Array, omega: jax.Array, V: jax.Array, points: int = POINTS) -> jax.Array:
+def posterior_mean(winners: jax.Array, omega: jax.Array, V: jax.Array, tokens: int, points: int = POINTS) -> jax.Array:
     """E[z | winners] for z ~ N(omega, V I), (n, p)."""
-    return weighted_mean(winners, omega, V, jnp.asarray(_points(omega.shape[-1], points)))[1]
+    U = uniform_points(tokens * (tokens - 1) // 2, points)
+    return weighted_mean(winners, omega, V, jnp.asarray(U), tokens)[1]
 
 
-def log_probability(winners: jax.Array, omega: jax.Array, V: jax.Array, points: int = POINTS) -> jax.Array:
-    """log Pr[winners] for z ~ N(omega, V I), (n,)."""
-    return weighted_mean(winners, omega, V, jnp.asarray(_points(omega.shape[-1], points)))[0]
-
-
-def _points(p: int, points: int) -> np.ndarray:
-    tokens = tokens_of(p)
-    return uniform_points(tokens * (tokens - 1) // 2, points)
-
-
-def weighted_mean(winners: Any, omega: Any, V: Any, U: Any) -> tuple[jax.Array, jax.Array]:
+def weighted_mean(winners: Any, omega: Any, V: Any, U: Any, tokens: int) -> tuple[jax.Array, jax.Array]:
     """log Pr[winners] and E[z | winners], with the points U of the unit cube (points, T (T - 1)/2)."""
-    tokens = tokens_of(omega.shape[-1])
     scale = pair_scale(tokens)
     less = jnp.asarray(orders(tokens))[codes(winners)]
     centre, spread = omega * scale, jnp.sqrt(V) * scale

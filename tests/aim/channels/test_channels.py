@@ -3,9 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attnlab.aim import orthant
-from attnlab.aim.channels import Hardmax, Linear, Softmax, UserChannel, as_channel, bayes_output
-from attnlab.aim.indices import n_pairs, unwhiten, whiten
+from attnlab.aim.channels import Hardmax, Linear, Softmax, UserChannel, as_channel, orthant
+from attnlab.aim.channels.residual import Residual
+from attnlab.aim.indices import Layout, n_pairs, unwhiten, whiten
 
 
 def messages(tokens, n, V, seed):
@@ -15,8 +15,10 @@ def messages(tokens, n, V, seed):
 
 
 def g_out(channel, y, omega, V):
+    layout = Layout(y.shape[-1], y.shape[-1])
     with jax.enable_x64(True):
-        return np.asarray(channel.g(jnp.asarray(channel.summary(y)), jnp.asarray(omega), jnp.asarray(V)))
+        summary = jnp.asarray(channel.summary(y, layout))
+        return np.asarray(channel.g(summary, jnp.asarray(omega), jnp.asarray(V), layout))
 
 
 def test_whitening_is_undone():
@@ -62,9 +64,9 @@ def test_hardmax_gradient_is_the_conditional_mean(tokens, tolerance, seed):
 
 def test_orthant_integration_agrees_with_the_two_token_formula():
     omega, z = messages(2, 8, 0.5, 0)
-    winners = Hardmax().summary(Hardmax().output(unwhiten(z, 2)))
+    winners = Hardmax().summary(Hardmax().output(unwhiten(z, 2)), Layout(2, 2))
     with jax.enable_x64(True):
-        mean = np.asarray(orthant.posterior_mean(jnp.asarray(winners), jnp.asarray(omega), jnp.asarray(0.5), 4096))
+        mean = np.asarray(orthant.posterior_mean(jnp.asarray(winners), jnp.asarray(omega), jnp.asarray(0.5), 2, 4096))
     direct = g_out(Hardmax(), Hardmax().output(unwhiten(z, 2)), omega, 0.5)
     # one-dimensional quasi-Monte Carlo with 4096 points, which cut the Gaussian's tails
     np.testing.assert_allclose((mean - omega) / 0.5, direct, atol=1e-2)
@@ -82,10 +84,10 @@ def test_user_channel_reproduces_a_known_one():
     noisy = UserChannel(
         forward=lambda h, rng: h + 0.5 * rng.standard_normal(h.shape),
         log_likelihood=lambda y, h: -((y - h) ** 2).sum((-1, -2)) / (2 * 0.25),
-        points=8192,
     )
     omega, z = messages(1, 6, 0.3, 0)
     y = unwhiten(z, 1)
+    # 128 points, moved three times to where the posterior is
     # one token: y = sqrt(2) z + noise of variance 0.25, so E[z | y] is linear in y
     gain = np.sqrt(2) * 0.3 / (2 * 0.3 + 0.25)
     expected = gain * (y[:, 0] - np.sqrt(2) * omega) / 0.3
@@ -94,19 +96,20 @@ def test_user_channel_reproduces_a_known_one():
 
 def test_bayes_output_averages():
     h = np.zeros((1, 2, 2))
-    np.testing.assert_allclose(bayes_output(Softmax(), h, 1.0), 0.5, atol=5e-3)
+    np.testing.assert_allclose(Softmax().bayes_output(h, Residual(Layout(2, 2), 1.0, 1.0, 1.0)), 0.5, atol=5e-3)
 
 
 def test_bad_outputs_are_refused():
     good = Softmax().output(np.random.default_rng(0).standard_normal((3, 2, 2)))
+    pair = Layout(2, 2)
     with pytest.raises(ValueError, match="sum to one"):
-        Softmax().summary(good * 1.1)
+        Softmax().summary(good * 1.1, pair)
     with pytest.raises(ValueError, match="log y"):
-        Softmax().summary(np.tile(np.eye(2), (3, 1, 1)))
+        Softmax().summary(np.tile(np.eye(2), (3, 1, 1)), pair)
     with pytest.raises(ValueError, match="one-hot"):
-        Hardmax().summary(good)
+        Hardmax().summary(good, pair)
     with pytest.raises(ValueError, match="symmetric"):
-        Linear().summary(np.array([[[0.0, 1.0], [5.0, 0.0]]]))
+        Linear().summary(np.array([[[0.0, 1.0], [5.0, 0.0]]]), pair)
     with pytest.raises(ValueError, match="beta must be"):
         as_channel("softmax", beta=0.0)
     with pytest.raises(ValueError, match="did you mean 'softmax'"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
+from attnlab.common.seeds import stream
+
 
 def normal_points(dimension: int, n: int, seed: int = 0) -> np.ndarray:
     """n quasi-random points of N(0, I), (n, dimension)."""
@@ -19,4 +21,4 @@ def uniform_points(dimension: int, n: int, seed: int = 0) -> np.ndarray:
 
     bits = max(int(np.ceil(np.log2(n))), 1)
     grid = qmc.Sobol(dimension, scramble=False).random_base2(bits)[:n]
-    return np.asarray((grid + np.random.default_rng(seed).random(dimension)) % 1.0)
+    return np.asarray((grid + stream(seed, "theory", "aim", "points").random(dimension)) % 1.0)

@@ -1,4 +1,4 @@
-r"""The spectrum of S + sqrt(noise) GOE, and what it says about denoising S.
+r"""Tied query and key: the spectrum of S + sqrt(noise) GOE, and what it says about denoising S.
 
 ==========  =======================================================================================
 symbol      meaning
@@ -13,8 +13,8 @@ theta       1 / sqrt(rho)
 ==========  =======================================================================================
 
 With m = 1/g the transform solves x = m + sqrt(rho) m / (m - theta) + Delta / m, a cubic in m
-(:mod:`attnlab.aim.cubic`): free convolution of Marchenko-Pastur and the semicircle. Integrals over the bulk need no
-cubic (:mod:`attnlab.aim.bulk`).
+(:mod:`attnlab.aim.spectrum.eigenvalue_cubic`): free convolution of Marchenko-Pastur and the semicircle. Integrals over
+the bulk need no cubic (:mod:`attnlab.aim.spectrum.eigenvalue_bulk`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attnlab.aim.bulk import Quadrature, bulk_ends, bulk_quadrature
-from attnlab.aim.cubic import denoised, inverse_transform
+from attnlab.aim.spectrum.eigenvalue_bulk import Quadrature, bulk_ends, bulk_quadrature
+from attnlab.aim.spectrum.eigenvalue_cubic import denoised, inverse_transform
 from attnlab.common.arrays import ArrayLike
+from attnlab.common.seeds import Seed, stream
 from attnlab.common.validation import finite_array, nonnegative, one_of, positive
+
+Integrand = Callable[[Quadrature], np.ndarray]
 
 # Below it F is its slope times the noise to 1e-8 for every rho, and the bulk of the noise is too narrow for quadrature.
 SMALL_NOISE = 1e-12
@@ -51,6 +54,22 @@ def second_moment(rho: float) -> float:
     infinity.
     """
     return 1.0 + prior_mean(rho) ** 2
+
+
+def finite_size(d: int) -> float:
+    """1 + 1/d = E|S - E S|^2 / d exactly, at any d, for both priors; the limit's errors are in units of it."""
+    return 1 + 1 / d
+
+
+def planted(d: int, rho: float, seed: Seed) -> np.ndarray:
+    """A draw from the prior: Wishart of width round(rho d), or GOE for rho = infinity."""
+    rng = stream(seed, "plant", "aim")
+    if np.isinf(rho):
+        gaussian = rng.standard_normal((d, d))
+        return np.asarray((gaussian + gaussian.T) / np.sqrt(2 * d))
+    width = round(rho * d)
+    W = rng.standard_normal((d, width))
+    return np.asarray(W @ W.T / np.sqrt(width * d))
 
 
 def stieltjes(x: ArrayLike, noise: ArrayLike, rho: float) -> np.ndarray:
@@ -80,7 +99,7 @@ def density(x: ArrayLike, noise: ArrayLike, rho: float) -> np.ndarray:
     >>> round(float(density(1.0, noise=0.6, rho=0.5)), 6)
     0.244309
     """
-    return np.asarray(np.maximum(stieltjes(x, _positive_noise(noise), rho).imag, 0.0) / np.pi)
+    return np.asarray(np.maximum(stieltjes(x, positive_noise(noise), rho).imag, 0.0) / np.pi)
 
 
 def edges(noise: float, rho: float) -> np.ndarray:
@@ -108,21 +127,21 @@ def quadrature(noise: ArrayLike, rho: float, nodes: int = NODES[0]) -> Quadratur
 
     Spectral accuracy, square-root edges included; the mass of the density should be 1.  Status: exact as d -> infinity.
     """
-    return _quadrature(np.atleast_1d(_positive_noise(noise)), check_rho(rho), nodes)
+    return _quadrature(np.atleast_1d(positive_noise(noise)), check_rho(rho), nodes)
 
 
 def _quadrature(noise: np.ndarray, rho: float, nodes: int) -> Quadrature:
-    return _semicircle(noise, nodes) if np.isinf(rho) else bulk_quadrature(noise, rho, nodes)
+    return semicircle(noise, nodes) if np.isinf(rho) else bulk_quadrature(noise, rho, nodes)
 
 
-def _semicircle(noise: np.ndarray, nodes: int) -> Quadrature:
+def semicircle(noise: np.ndarray, nodes: int) -> Quadrature:
     """The centred prior: x = radius cos(phi), midpoint rule in phi."""
     phi, variance = (np.arange(nodes) + 0.5) * np.pi / nodes, 1 + noise[:, None]
     x, height = 2 * np.sqrt(variance) * np.cos(phi), 2 * np.sqrt(variance) * np.sin(phi)
     return Quadrature(x, height * (np.pi / nodes), height / (2 * np.pi * variance), x / variance)
 
 
-def _integral(noise: np.ndarray, rho: float, integrand: Callable[[Quadrature], np.ndarray]) -> np.ndarray:
+def _integral(noise: np.ndarray, rho: float, integrand: Integrand) -> np.ndarray:
     """The integral dx for a batch of noise values; nodes are added where the mass of the density is not 1."""
     values = np.empty_like(noise)
     todo = np.arange(len(noise))
@@ -252,7 +271,8 @@ def rie(R: ArrayLike, noise: float, rho: float, *, clip: str = "none") -> np.nda
     return np.asarray((U * shrink(x, noise, rho, clip=clip == "edges")) @ U.T)
 
 
-def _positive_noise(noise: ArrayLike) -> np.ndarray:
+def positive_noise(noise: ArrayLike) -> np.ndarray:
+    """Return noise as an array of finite numbers > 0."""
     noise = np.asarray(noise, dtype=float)
     if not (np.isfinite(noise).all() and (noise > 0).all()):
         raise ValueError(f"noise must be a number in (0, inf), got {noise!r}")

@@ -1,0 +1,46 @@
+r"""Hardmax with two untied tokens that attend to each other: what the symmetric and antisymmetric parts learn.
+
+D_1 = h_11 - h_12 and D_2 = h_21 - h_22 have the residual covariance [[v, w], [w, v]], v = (3 V_s + V_a)/2, w = (V_a -
+V_s)/2. With G = grad_D log Z, Z = Phi_2, and G_± = (G_1 ± G_2)/sqrt 2:  |g_s|^2 = G_+^2 + 2 G_-^2,  |g_a|^2 = G_+^2.
+
+Source: derived here.  Status: quadrature.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr
+
+from attnlab.common.gaussian import bivariate_normal_cdf, normal_pdf
+
+REACH = 7.0  # standard deviations of the estimate that are integrated over
+STEP = 0.3  # of the grid, in residual standard deviations
+LARGEST = 1201  # nodes along one axis
+
+
+def strength_parts(Vs: float, Va: float, known_s: float, known_a: float) -> tuple[float, float]:
+    """E|g_s|^2 and E|g_a|^2; the estimate of D_+ has variance known_s + known_a, that of D_- 2 known_s."""
+    v, w = (3 * Vs + Va) / 2, (Va - Vs) / 2
+    step = STEP * np.sqrt(min(Vs + Va, 2 * Vs))
+    (plus, p), (minus, m) = (_line(np.sqrt(max(known, 1e-24)), step) for known in (known_s + known_a, 2 * known_s))
+    D1, D2 = (plus[:, None] + minus) / np.sqrt(2), (plus[:, None] - minus) / np.sqrt(2)
+    symmetric = antisymmetric = 0.0
+    for sign in (1, -1):  # of s_2, with s_1 = 1; the other two patterns are mirror images
+        k1, k2, r = D1 / np.sqrt(v), sign * D2 / np.sqrt(v), sign * w / v
+        root = np.sqrt(1 - r**2)
+        Z = np.maximum(bivariate_normal_cdf(k1, k2, r), 1e-300)
+        a1 = normal_pdf(k1) * ndtr((k2 - r * k1) / root)
+        a2 = sign * normal_pdf(k2) * ndtr((k1 - r * k2) / root)
+        safe = Z > 1e-13
+        even, odd = (np.where(safe, (a1 + s * a2) ** 2 / (2 * v * Z), 0.0) for s in (1, -1))
+        symmetric += 2 * float(p @ (even + 2 * odd) @ m)
+        antisymmetric += 2 * float(p @ even @ m)
+    return symmetric, antisymmetric
+
+
+def _line(sigma: float, step: float) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of the trapezoid rule for N(0, sigma^2)."""
+    half = int(np.clip(np.ceil(REACH * sigma / step), 24, LARGEST // 2))
+    x = np.linspace(-REACH, REACH, 2 * half + 1)
+    weights = np.exp(-(x**2) / 2)
+    return sigma * x, weights / weights.sum()

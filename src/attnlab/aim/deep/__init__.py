@@ -1,0 +1,1 @@
+"""Several attention layers with skip connections."""

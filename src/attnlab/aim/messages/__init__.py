@@ -1,0 +1,1 @@
+"""The data part of message passing: products of the tokens with an estimate, through BLAS or on JAX devices."""
