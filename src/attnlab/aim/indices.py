@@ -125,7 +125,7 @@ class Layout:
     def symmetric(self) -> np.ndarray:
         """The projection (p, p) of untied self-attention on what the symmetric part of S makes."""
         swapped = self.component.T.ravel()
-        return (np.eye(self.p) + np.eye(self.p)[swapped]) / 2
+        return np.asarray((np.eye(self.p) + np.eye(self.p)[swapped]) / 2)
 
     def unwhiten(self, z: Any) -> Any:
         """z (..., p) to h (..., queries, keys); NumPy or JAX arrays."""

@@ -70,7 +70,7 @@ def test_student_indices_are_the_task_s(layout):
         P, R = project(factors[0], queries, "highest"), project(factors[-1], keys, "highest")
         found = np.asarray(indices_of(P, R, factors, layout))
     for i in range(3):
-        W = factors[0, :, i] if layout.tied else factors[:, :, i]
+        W = np.asarray(factors[0, :, i] if layout.tied else factors[:, :, i])
         np.testing.assert_allclose(found[:, i], layout.indices(X, aim.matrix(W)), atol=1e-10)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attnlab.aim import theory
-from attnlab.aim.channels import Hardmax, Softmax
+from attnlab.aim.channels import Hardmax, Linear, Softmax
 from attnlab.aim.indices import unwhiten
 
 
@@ -52,4 +52,6 @@ def test_two_tokens_agree_with_simulation(law, predictor, seed):
 
 
 def test_linear_outputs_have_the_error_of_the_indices():
-    assert theory.generalization_error(0.4, 0.5, 2, "linear") == pytest.approx(0.4 * 6)
+    assert float(theory.generalization_error(0.4, 0.5, 2, "linear")) == pytest.approx(0.4 * 6)
+    noisy = theory.generalization_error(0.4, 0.5, 2, Linear(noise=0.1))
+    assert float(noisy) == pytest.approx((0.4 + 0.1) * 6)

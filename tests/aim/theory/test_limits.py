@@ -18,7 +18,7 @@ def test_error_vanishes_linearly_at_the_threshold(rho):
     threshold = 4 * theory.recovery_threshold(rho)
     slope = theory.mmse((threshold - gap) / 4, rho) / gap
     # the next order is of relative size gap times a few
-    assert slope == pytest.approx(theory.recovery_slope(rho), rel=5e-3)
+    assert float(slope) == pytest.approx(float(theory.recovery_slope(rho)), rel=5e-3)
 
 
 def test_weak_recovery_of_hardmax():
@@ -39,4 +39,5 @@ def test_small_width_curves():
 
 def test_large_alpha_law_of_hardmax():
     assert 25 * theory.large_alpha_mmse(5.0, 0.5) == pytest.approx(0.1015, abs=1e-4)
-    assert theory.mmse(5.0, 0.5, channel="hardmax") == pytest.approx(theory.large_alpha_mmse(5.0, 0.5), rel=0.02)
+    exact, law = theory.mmse(5.0, 0.5, channel="hardmax"), theory.large_alpha_mmse(5.0, 0.5)
+    assert float(exact) == pytest.approx(float(law), rel=0.02)

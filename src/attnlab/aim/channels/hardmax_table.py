@@ -94,11 +94,10 @@ def row_entry(keys: int) -> dict[str, list[float]]:
     found = np.array([[row_batch(keys, t**2, seed) for seed in range(BATCHES)] for t in inside])
     errors = np.maximum(found.std(axis=1, ddof=1) / np.sqrt(BATCHES), 1e-7)
     low, high, t = small_tau(np.ones(keys)), largest_normal(keys) ** 2 * keys / (keys - 1), chebyshev(NODES)
-    basis = lambda x: x * (1 - x) * x ** np.arange(4)[:, None]  # noqa: E731
-    solve = np.linalg.pinv((basis(inside) / errors).T)
+    solve = np.linalg.pinv((_correction(inside, 4) / errors).T)
     gap = found.mean(axis=1) - low - (high - low) * inside
-    values = low + (high - low) * t + basis(t).T @ solve @ (gap / errors)
-    return _entry(values, np.sqrt(((basis(t).T @ solve) ** 2).sum(axis=1)))
+    values = low + (high - low) * t + _correction(t, 4).T @ solve @ (gap / errors)
+    return _entry(values, np.sqrt(((_correction(t, 4).T @ solve) ** 2).sum(axis=1)))
 
 
 def largest_normal(n: int) -> float:
@@ -163,19 +162,23 @@ def tied_entry(tokens: int) -> dict[str, list[float]]:
     high, t = float(np.mean(ends)), chebyshev(NODES)
     found = np.array([[tied_batch(tokens, x**2, seed) for seed in range(BATCHES)] for x in INSIDE])
     inside, errors = np.array(INSIDE), found.std(axis=1, ddof=1) / np.sqrt(BATCHES)
-    basis = lambda x: x * (1 - x) * np.stack([np.ones_like(x), x])  # noqa: E731
     gap = found.mean(axis=1) - low - (high - low) * _shape(inside)
-    solve = np.linalg.pinv((basis(inside) / errors).T)
-    values = low + (high - low) * _shape(t) + basis(t).T @ solve @ (gap / errors)
+    solve = np.linalg.pinv((_correction(inside, 2) / errors).T)
+    values = low + (high - low) * _shape(t) + _correction(t, 2).T @ solve @ (gap / errors)
     end = np.std(ends, ddof=1) / 2 * t
-    return _entry(values, np.sqrt(((basis(t).T @ solve) ** 2).sum(axis=1) + end**2))
+    return _entry(values, np.sqrt(((_correction(t, 2).T @ solve) ** 2).sum(axis=1) + end**2))
 
 
 def _shape(t: np.ndarray) -> np.ndarray:
     """f of two tokens, from 0 at t = 0 to 1 at t = 1."""
-    pair = lambda x: scale_function(2)(x**2) / x  # noqa: E731
-    low, high = pair(np.array([1e-6, 1.0]))
-    return np.asarray((pair(t) - low) / (high - low))
+    x = np.r_[1e-6, t, 1.0]
+    low, *pair, high = scale_function(2)(x**2) / x
+    return np.asarray((np.array(pair) - low) / (high - low))
+
+
+def _correction(t: np.ndarray, terms: int) -> np.ndarray:
+    """t (1 - t) t^j, which vanish at both ends, (terms, len(t))."""
+    return np.asarray(t * (1 - t) * t ** np.arange(terms)[:, None])
 
 
 def _entry(values: np.ndarray, errors: np.ndarray) -> dict[str, list[float]]:

@@ -73,7 +73,8 @@ def posterior_mean(channel: Channel, summary: Any, omega: Any, V: Any, layout: L
 def _squares(channel: Channel, layout: Layout, summary: Any, omega: Any, V: Any, first: Any, second: Any) -> jax.Array:
     """|g|^2 of every sequence, without bias from the points."""
     one, two = (posterior_mean(channel, summary, omega, V, layout, xi) for xi in (first, second))
-    return (one * two).sum(axis=1) / (V + channel.noise)
+    squares: jax.Array = (one * two).sum(axis=1) / (V + channel.noise)
+    return squares
 
 
 def sampled_strength(channel: Channel, V: float, total: float, layout: Layout, seed: int) -> float:

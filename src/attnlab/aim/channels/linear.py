@@ -32,7 +32,7 @@ class Linear(Measurement):
 
     def functionals(self, layout: Layout) -> np.ndarray:
         """The visible components."""
-        return np.eye(layout.p)[np.unique(layout.component[layout.visible])]
+        return np.asarray(np.eye(layout.p)[np.unique(layout.component[layout.visible])])
 
     def summary(self, y: np.ndarray, layout: Layout) -> np.ndarray:
         """The visible components of z, zeros elsewhere."""

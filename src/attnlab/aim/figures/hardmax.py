@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0)
 SMALL_WIDTHS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+PAIR = task_of({"d": 10**6, "rho": 0.5, "channel": "hardmax"})  # two tokens, d large
 CORRECTION = (
     "The public code and data of the paper use the bivariate density phi_2(k1, k2; r) where the derivative of "
     "Phi_2(k1, k2; r) is phi(k1) Phi((k2 - r k1)/sqrt(1 - r^2))."
@@ -70,7 +71,7 @@ def relative(row: Row) -> float:
 
 def decay(_: Records) -> float:
     """alpha^2 M over its limiting value at alpha = 5, rho = 0.5."""
-    return float(theory.mmse(5.0, 0.5, channel="hardmax") / theory.large_alpha_mmse(5.0, 0.5))
+    return float(theory.mmse(PAIR, 5.0) / theory.large_alpha_mmse(PAIR, 5.0))
 
 
 HARDMAX = Figure(
@@ -134,12 +135,9 @@ def run_small(params: Params, seed: np.random.SeedSequence) -> Record:
     ratio = np.logspace(-1, np.log10(20), params["points"])
     curves = {}
     for channel in ("hardmax", "hardmax_legacy"):
-        small = params["rho"] == 0
-        curve = (
-            theory.small_width_mmse(ratio, channel=channel)
-            if small
-            else theory.mmse(ratio * params["rho"], params["rho"], channel=channel)
-        )
+        law = task_of({"d": 10**6, "channel": channel, "rho": params["rho"] or 0.5})
+        limit = params["rho"] == 0
+        curve = theory.small_width_mmse(law, ratio) if limit else theory.mmse(law, ratio * params["rho"])
         curves[channel] = np.asarray(curve)
     return {
         "ratio": ratio,
@@ -150,7 +148,7 @@ def run_small(params: Params, seed: np.random.SeedSequence) -> Record:
 
 def limit_curve(ratio: np.ndarray) -> np.ndarray:
     """The curve of the limit rho -> 0."""
-    return np.asarray(theory.small_width_mmse(ratio, channel="hardmax"))
+    return np.asarray(theory.small_width_mmse(PAIR, ratio))
 
 
 def draw_small(records: Records) -> Canvas:
@@ -167,7 +165,7 @@ def draw_small(records: Records) -> Canvas:
             color = "black" if row["rho"] == 0 else COLORS[(i - 1) % 6]
             label = r"$\rho \to 0$" if row["rho"] == 0 else rf"$\rho = {row['rho']:g}$"
             line(ax, row["ratio"], row[channel], color=color, label=label)
-        threshold = float(theory.weak_recovery_threshold(2, channel))
+        threshold = float(theory.weak_recovery_threshold(task_of({"d": 10**6, "channel": channel})))
         ax.axvline(threshold, color="gray", linestyle=":", linewidth=1)
         ax.text(threshold * 1.07, 0.03, f"{threshold:.4f}", color="gray", fontsize=8)
         ax.set(xscale="log", xlim=(0.1, 20), ylim=(0, 1.03), xlabel=r"$\alpha/\rho = n/(d\,r)$")
@@ -179,7 +177,7 @@ def draw_small(records: Records) -> Canvas:
 
 def weak_threshold(_: Records) -> float:
     """The weak-recovery threshold of hardmax with two tokens."""
-    return float(theory.weak_recovery_threshold(2, "hardmax"))
+    return float(theory.weak_recovery_threshold(PAIR))
 
 
 def approach(records: Records) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -126,17 +127,23 @@ PHASES = Figure(
 def run_weak(params: Params, seed: np.random.SeedSequence) -> Record:
     """Both channels' thresholds at one number of tokens, and the rounded softmax transition at small widths."""
     tokens = params["tokens"]
-    softmax = float(theory.weak_recovery_threshold(tokens))
     law = task_of({"d": 10**6, "tokens": tokens})
+    softmax = float(theory.weak_recovery_threshold(law))
     end = float(theory.recovery_threshold(law))
     places = {"before": 0.95 * end, "beyond": 1.05 * end}
     sides = {name: float(theory.state_evolution(law, alpha)) for name, alpha in places.items()}
     x = np.linspace(0.3, 2, 60)
-    curves = {f"error_{rho}": np.asarray(theory.mmse(x * rho * softmax, rho, tokens)) for rho in (0.01, 0.1)}
+    curves = {f"error_{rho}": np.asarray(theory.mmse(replace(law, rho=rho), x * rho * softmax)) for rho in (0.01, 0.1)}
     return {
         "x": x,
         **curves,
-        "rows": [{"softmax": softmax, "hardmax": float(theory.weak_recovery_threshold(tokens, "hardmax")), **sides}],
+        "rows": [
+            {
+                "softmax": softmax,
+                "hardmax": float(theory.weak_recovery_threshold(replace(law, channel="hardmax", beta=None))),
+                **sides,
+            }
+        ],
     }
 
 

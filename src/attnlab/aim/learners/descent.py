@@ -101,7 +101,8 @@ def indices_of(P: jax.Array, R: jax.Array, factors: jax.Array, layout: Layout) -
     if not layout.cross:
         trace = (factors[0] * factors[-1]).sum(axis=(0, 2))[:, None, None] / d
         gram = gram - trace * jnp.eye(layout.queries)
-    return gram / np.sqrt(r)
+    h: jax.Array = gram / np.sqrt(r)
+    return h
 
 
 def losses_and_slope(
@@ -129,7 +130,8 @@ def losses_and_slope(
 def decay_slope(factors: jax.Array, objective: Objective) -> jax.Array:
     """Gradient of the weight decay: 2 lambda W / sqrt(r d), or lambda Q / sqrt(r d)."""
     _, d, _, r = factors.shape
-    return (2 if objective.layout.tied else 1) * objective.decay / np.sqrt(r * d) * factors
+    scale = (2 if objective.layout.tied else 1) * objective.decay / float(np.sqrt(r * d))
+    return scale * factors
 
 
 def _pulled(H: jax.Array, other: jax.Array, X: jax.Array, precision: str) -> jax.Array:
@@ -138,7 +140,8 @@ def _pulled(H: jax.Array, other: jax.Array, X: jax.Array, precision: str) -> jax
     rows = [sum(H[:, :, a, b, None] * other[:, b] for b in range(H.shape[-1])) for a in range(tokens)]
     flat = jnp.stack(rows, axis=1).reshape(n * tokens, -1)
     product = jnp.matmul(X.reshape(n * tokens, d).T, flat, precision=PRECISIONS[precision])
-    return product.reshape(d, *other.shape[2:]) / np.sqrt(d)
+    slope: jax.Array = product.reshape(d, *other.shape[2:]) / np.sqrt(d)
+    return slope
 
 
 @functools.partial(

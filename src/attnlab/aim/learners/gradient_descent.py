@@ -19,6 +19,7 @@ from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, nonnegative, one_of, positive
 
 MEMORY = 2e9  # bytes of projected tokens and their gradients; more starting points are trained one group after another
+Data = tuple[jax.Array, jax.Array, jax.Array]  # tokens, targets and weights
 STATIONARY = 0.05  # gradient of the objective over that of its decay, at a penalised minimum
 
 
@@ -104,7 +105,7 @@ class GradientDescent(IndexedPredictor):
         start = stream(self.random_state, "learner", "aim").standard_normal(shape, dtype=np.float32)
         start *= np.float32(positive("init_scale", self.init_scale))
         target = summary if self.loss == "logits" else np.asarray(y)
-        data = [jnp.asarray(values) for values in _padded(X, target)]
+        data: Data = tuple(jnp.asarray(values) for values in _padded(X, target))  # type: ignore[assignment]
         options = {"n_steps": integer("n_steps", self.n_steps, low=1), "precision": compute.precision}
         trained, curves, slopes = [], [], []
         size = self._group(len(data[0]), MEMORY if compute.memory is None else compute.memory)
@@ -180,11 +181,11 @@ def matrix(W: np.ndarray) -> np.ndarray:
     return np.asarray(left @ right.T / np.sqrt(left.size))
 
 
-def _stationarity(factors: jax.Array, data: list[jax.Array], objective: Objective, precision: str) -> np.ndarray:
+def _stationarity(factors: jax.Array, data: Data, objective: Objective, precision: str) -> np.ndarray:
     """Norm of the gradient over that of its decay part, for every starting point; 0 without decay."""
     if not objective.decay:
         return np.zeros(factors.shape[2])
-    _, slope = losses_and_slope(factors, *data, objective, precision)  # type: ignore[misc]
+    _, slope = losses_and_slope(factors, *data, objective, precision)
     norm = [np.sqrt(np.asarray((v**2).sum(axis=(0, 1, 3)))) for v in (slope, decay_slope(factors, objective))]
     return np.asarray(norm[0] / np.maximum(norm[1], 1e-30))
 
@@ -194,5 +195,9 @@ def _padded(X: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     n = len(X)
     floor = 1 if jax.default_backend() == "cpu" else 1024  # smaller batches do not fill an accelerator
     size = max(floor, int(np.ceil(2 ** (np.ceil(8 * np.log2(n)) / 8))))
-    pad = lambda values: np.pad(np.asarray(values, np.float32), [(0, size - n)] + [(0, 0)] * (values.ndim - 1))  # noqa: E731
-    return pad(X), pad(target), np.pad(np.ones(n, dtype=np.float32), (0, size - n))
+    weight = np.pad(np.ones(n, dtype=np.float32), (0, size - n))
+    return _with_zeros(X, size), _with_zeros(target, size), weight
+
+
+def _with_zeros(values: np.ndarray, size: int) -> np.ndarray:
+    return np.pad(np.asarray(values, np.float32), [(0, size - len(values)), *[(0, 0)] * (values.ndim - 1)])

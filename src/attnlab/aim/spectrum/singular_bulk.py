@@ -74,7 +74,7 @@ def _outer(noise: float, c: float) -> float:
         m -= step
         if abs(step) <= 4e-15 * m:
             break
-    return m * m
+    return float(m * m)
 
 
 def _has_gap(noise: float, c: float) -> bool:
