@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from attnlab.aim import explorer
+from attnlab.aim.channels.hardmax_strength import scale_function
 from attnlab.aim.explorer.precompute import hardmax_table
-from attnlab.aim.theory.output import hardmax_scale
 
 
 @pytest.fixture(scope="module")
@@ -17,15 +17,14 @@ def test_hardmax_with_two_tokens(tables):
     np.testing.assert_allclose(tables["hardmax"]["2"], hardmax_table(2), rtol=1e-9)
 
 
-@pytest.mark.slow
 def test_hardmax_with_three_tokens(tables):
-    # fixed quasi-Monte Carlo points: the same numbers up to the order of summation
+    # read from the table that the channel ships
     np.testing.assert_allclose(tables["hardmax"]["3"], hardmax_table(3), rtol=1e-6)
 
 
 def test_the_nodes_are_those_of_the_theory(tables):
-    """Between nodes a wrong grid would miss: the polynomial through the table must be hardmax_scale itself."""
+    """Between nodes a wrong grid would miss: the polynomial through the table must be scale_function itself."""
     root = (1 - np.cos((np.arange(48) + 0.5) * np.pi / 48)) / 2
     middle = (root[1:] + root[:-1]) / 2
     polynomial = np.polynomial.Chebyshev.fit(root, tables["hardmax"]["2"], 47, domain=[0, 1])
-    np.testing.assert_allclose(middle * polynomial(middle), hardmax_scale(2)(middle**2), rtol=1e-7)
+    np.testing.assert_allclose(middle * polynomial(middle), scale_function(2)(middle**2), rtol=1e-7)

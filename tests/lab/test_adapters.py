@@ -8,6 +8,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from attnlab import aim, mha, rfa, slr
+from attnlab.common.compute import Compute
 from attnlab.lab.contests.adapters import (
     Calibrated,
     FlattenOutputs,
@@ -138,7 +139,7 @@ def test_message_passing_recovers_the_layer_through_the_adapter():
     source = aim.Task(d=24, rho=0.5, seed=1)
     layer = Layer(source).layer
     # alpha = 0.35, well beyond the threshold 0.1875 of exact recovery
-    model = IndexedLayer(aim.AMP(0.5, dtype="float64")).fit(*layer.sample(200, seed=1))
+    model = IndexedLayer(aim.AMP(0.5, compute=Compute(dtype="float64"))).fit(*layer.sample(200, seed=1))
     assert np.linalg.norm(model.theta_ - layer.Theta) < 0.01 * np.linalg.norm(layer.Theta)
     X, F = layer.sample(50, seed=2)
     assert np.mean((model.predict(X) - F) ** 2) < 1e-4 * np.mean(F**2)

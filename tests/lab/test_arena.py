@@ -167,13 +167,13 @@ def test_a_store_makes_the_second_run_compute_nothing_and_hold_no_times(tmp_path
 def test_one_attention_weight_is_as_hard_as_one_linear_measurement():
     # one index difference per sequence: the state evolution of one token with a linear output
     for alpha in (0.1, 0.25, 0.4):
-        half = aim.theory.mmse(alpha / 2, 0.5, tokens=2)
-        assert half == pytest.approx(aim.theory.mmse(alpha, 0.5, tokens=1, channel="linear"), abs=1e-6)
+        half = float(aim.theory.mmse(alpha / 2, 0.5, tokens=2))
+        assert half == pytest.approx(float(aim.theory.mmse(alpha, 0.5, tokens=1, channel="linear")), abs=1e-6)
     task, _ = posed("quick")["aim.weight"]
     spec = Spec(task, Mean(), round(0.25 * task.d**2))
     references = spec.theory(task, Mean())
-    error = aim.theory.mmse(0.125, 0.5, tokens=2)
-    assert references["theory.Bayes"] == pytest.approx(aim.theory.generalization_error(error, 0.5) / 4)
+    error = float(aim.theory.mmse(0.125, 0.5, tokens=2))
+    assert references["theory.Bayes"] == pytest.approx(float(aim.theory.generalization_error(error, 0.5)) / 4)
 
 
 def test_theory_of_a_tuned_learner_is_that_of_its_chosen_ridge():

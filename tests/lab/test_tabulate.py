@@ -183,7 +183,7 @@ def test_results_of_any_form_are_named(result, named):
     ("name", "given", "said"),
     [
         ("aim.mmse", {"alhpa": "1"}, "did you mean 'alpha'"),
-        ("aim.mmse", {"alpha": "0.1"}, "also needs rho, for example --rho 0.5"),
+        ("aim.mmse", {"rho": "0.5"}, "also needs alpha, for example --alpha"),
         ("aim.mmse", {"alpha": "0:1:0.0001", "rho": "1:2:0.1"}, "the grid has 110011 points"),
         ("rfa.complexity", {"task.target": "key_power,keypower"}, "did you mean 'key_power'"),
         ("rfa.dimension_free_cost", {"d": "4"}, "call it from Python"),

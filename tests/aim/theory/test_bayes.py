@@ -58,7 +58,7 @@ def test_one_linear_token_with_noise_is_the_quadratic_network():
 
 def test_no_data_no_knowledge_and_threshold_ends_the_curve():
     assert theory.mmse(0.0, 0.5) == 1
-    threshold = theory.recovery_threshold(0.5)
+    threshold = float(theory.recovery_threshold(0.5))
     assert theory.mmse(threshold, 0.5) == 0
     assert 0 < theory.mmse(0.99 * threshold, 0.5) < 0.02
     assert float(theory.mmse(0.05, np.inf)) == pytest.approx(0.8, abs=1e-10)

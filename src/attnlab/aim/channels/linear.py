@@ -53,4 +53,4 @@ class Linear(Measurement):
         layout = residual.layout
         entries = zip(*np.nonzero(layout.visible), strict=True)
         scale = layout.scale[layout.component] ** 2
-        return Integral(float(sum(scale[a, b] * (residual.entry(a, b) + self.noise) for a, b in entries)))
+        return Integral(float(sum(scale[a, b] * (residual.entry(int(a), int(b)) + self.noise) for a, b in entries)))

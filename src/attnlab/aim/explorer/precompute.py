@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
+from attnlab.aim.channels.hardmax_strength import PAIR_NODES, chebyshev, scale_function
 
-from attnlab.aim.theory.output import hardmax_scale
-
-# Chebyshev nodes of attnlab.aim.theory.output.hardmax_scale, by number of tokens.
-NODES = {2: 48, 3: 8, 4: 8}
+# Chebyshev nodes of attnlab.aim.channels.hardmax_strength.scale_function, by number of tokens.
+NODES = {2: PAIR_NODES, 3: 12, 4: 12}
 
 
 def hardmax_table(tokens: int) -> list[float]:
     r"""s(tau) / sqrt(tau) at the nodes in sqrt(tau) through which attnlab.aim draws its polynomial."""
-    root = (1 - np.cos((np.arange(NODES[tokens]) + 0.5) * np.pi / NODES[tokens])) / 2
-    table: list[float] = (hardmax_scale(tokens)(root**2) / root).tolist()
+    root = chebyshev(NODES[tokens])
+    table: list[float] = (scale_function(tokens)(root**2) / root).tolist()
     return table
 
 

@@ -29,7 +29,7 @@ class IndexedPredictor(BaseEstimator):
     attention: str
     mask: Any
     prediction: str
-    layout_: Layout
+    tokens_: int | tuple[int, int]
 
     def __sklearn_tags__(self) -> Any:
         """Tokens are three-dimensional and y is a matrix for each sequence."""
@@ -50,13 +50,20 @@ class IndexedPredictor(BaseEstimator):
         """The spectrum of the prior."""
         return tied if self.tied else singular
 
+    @property
+    def layout_(self) -> Layout:
+        """Which queries meet which keys, as the fitted data have them."""
+        if not hasattr(self, "_layout"):  # a loaded learner has tokens_ alone
+            self._layout = Layout.of(self.tokens_, self.tied, self.attention, self.mask)
+        return self._layout
+
     def remaining_error(self) -> float:
         """The estimated error of S_."""
         raise NotImplementedError
 
     def _check_data(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Tokens (n, T, d), kept as they are where they live on a device or are regenerated, and y as the channel reads
-        it. Sets ``layout_``.
+        it. Sets ``tokens_``.
         """
         X = X if hasattr(X, "draw") or _on_device(X) else check_tokens(X)
         shape = np.shape(y)
@@ -67,7 +74,8 @@ class IndexedPredictor(BaseEstimator):
             tokens: Any = (shape[1], shape[2])
         else:
             wanted, tokens = (X.shape[0], X.shape[1], X.shape[1]), X.shape[1]
-        self.layout_ = Layout.of(tokens, self.tied, self.attention, self.mask)
+        self.tokens_ = tokens
+        self._layout = Layout.of(tokens, self.tied, self.attention, self.mask)
         self.law.check(self.layout_)
         # the logarithm of a masked weight is minus infinity
         y = np.asarray(y)

@@ -14,6 +14,9 @@ from attnlab.aim.theory.limits import (
 )
 from attnlab.aim.theory.output import channel_strength, measurements
 
+# What the help of the command line sets beyond the required parameters.
+EXAMPLES = {"error_parts.tied": "false"}
+
 __all__ = [
     "DeepEvolution",
     "StateEvolution",

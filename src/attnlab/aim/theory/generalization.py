@@ -48,7 +48,7 @@ def generalization_error(task: Task, error: float, *, predictor: str = "bayes") 
 def residual(task: Task, error: float) -> Residual:
     """What is left unknown of the indices at an estimation error."""
     total = task.prior.second_moment(task.rho)
-    V = real("error", error, low=0, high=total)
+    V = real("error", float(error), low=0, high=total)  # a Prediction is a number too
     if not task.layout.two_variances or V in (0.0, total):
         return Residual(task.layout, total, V, V)
 

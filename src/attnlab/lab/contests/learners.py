@@ -185,13 +185,13 @@ def _enough(task: Any, n: int) -> None:
 
 def _amp(task: Any, n: int) -> Any:
     law = _indexed(task)
-    model = learner("aim.AMP", rho=law.rho, beta=law.beta, dtype="float64", tol=1e-12, max_iter=400)
+    model = learner("aim.AMP", rho=law.rho, channel=law.channel, tol=1e-12, max_iter=400, compute=DOUBLE)
     return IndexedLayer(model, law.rho, law.beta)
 
 
 def _tied(task: Any, n: int) -> Any:
     law = _indexed(task)
-    descent = learner("aim.GradientDescent", width=law.width, n_inits=STARTS, beta=law.beta)
+    descent = learner("aim.GradientDescent", width=law.width, n_starts=STARTS, channel=law.channel)
     return IndexedLayer(descent, law.rho, law.beta)
 
 
