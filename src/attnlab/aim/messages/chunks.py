@@ -50,7 +50,8 @@ class Chunks:
     @property
     def count(self) -> int:
         """Number of chunks."""
-        return math.ceil(self.source.shape[0] / self.rows)
+        n: int = self.source.shape[0]
+        return math.ceil(n / self.rows)
 
     @functools.cached_property
     def sharding(self) -> NamedSharding:
