@@ -48,8 +48,9 @@ class BlasMessages:
         self.made = np.empty((self.tile, self.d), self.dtype)
 
     def _equal_chunks(self) -> int:
-        n: int = self.n
-        return math.ceil(n / math.ceil(n * self.tokens * self.d * self.dtype.itemsize / CHUNK_BYTES))
+        count: int = math.ceil(self.n * self.tokens * self.d * self.dtype.itemsize / CHUNK_BYTES)
+        rows: int = math.ceil(self.n / count)
+        return rows
 
     def sweep(self, S: Any, onsager: float, V: float, damping: float) -> tuple[np.ndarray, float]:
         """Update all messages; A^T g and the mean of |g|^2."""
