@@ -25,6 +25,7 @@ from attnlab.cli.jobs import (
     console,
     execute,
     exit_code,
+    fastest,
     load_modules,
     parse_knob,
     parse_shard,
@@ -104,6 +105,9 @@ def reproduce(
     store: StorePath = Path("results/attnlab.sqlite"),
     out: OutFolder = Path("results/report"),
     ledger_file: LedgerFile = None,
+    only_fast: Annotated[
+        bool, typer.Option("--only-fast", help="Only the quickest figures, about a minute in all.")
+    ] = False,
     decide: Annotated[bool, typer.Option("--decide", help="Then add replicates to undecided claims.")] = False,
     minutes: Annotated[float, typer.Option(help="Time that --decide may spend.", min=0)] = 10.0,
     fail_fast: FailFast = False,
@@ -123,6 +127,7 @@ def reproduce(
         load_modules(module)
         one_of("scale", scale, ["quick", "paper"])
         figures = registry.select(names or [])
+        figures = fastest(figures, scale) if only_fast else figures
         engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
         job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run, True, keep_old)
     results = execute(figures, scale, job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import tomllib
@@ -29,6 +30,9 @@ console = Console(emoji=False, color_system=COLORS, width=None if sys.stdout.isa
 
 # Failed cells that are listed.
 SHOWN = 20
+
+# Expected minutes on two cores of what --only-fast computes.
+FAST_MINUTES = 0.8
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,8 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: Liv
     page = None if job.shard else page
     if page is not None:
         page.start(cells.counts)
-    with reporting(console, len(cells), job.quiet) as progress:
+    expected = {f.name: 60 * f.minutes.get(scale, 0.0) / f.size(scale) for f in figures}
+    with reporting(console, cells.counts, expected, job.quiet) as progress:
 
         def finished(outcome: Outcome) -> None:
             progress(outcome)
@@ -127,6 +132,16 @@ def _announce(figures: list[Figure], scale: str, missing: dict[str, int]) -> Non
     console.print(f"{sum(missing.values())} cells to compute, {duration(total)} on two cores")
     if table.row_count > 1:
         console.print(table, highlight=False)
+
+
+def fastest(figures: list[Figure], scale: str, minutes: float = FAST_MINUTES) -> list[Figure]:
+    """The quickest figures, as many as their expected times allow, in the order given."""
+    chosen, spent = set(), 0.0
+    for figure in sorted(figures, key=lambda figure: figure.minutes.get(scale, math.inf)):
+        spent += figure.minutes.get(scale, math.inf)
+        if spent <= minutes:
+            chosen.add(figure.name)
+    return [figure for figure in figures if figure.name in chosen]
 
 
 def duration(minutes: float) -> str:
