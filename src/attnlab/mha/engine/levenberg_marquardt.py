@@ -21,6 +21,7 @@ from attnlab.mha.layer import Rows
 EXACT_FIT, SETTLED, SEARCHED = "error below tol", "error stopped falling", "all candidates compared"
 OUT_OF_STEPS, OUT_OF_TIME = "max_iter reached", "max_seconds reached"
 _TRIES = 8
+_PROBE_SECONDS = 0.02
 # With fewer unknowns than this the solution of the equations is too small for a threaded BLAS.
 _SMALL = 1000
 
@@ -70,6 +71,8 @@ def levenberg_marquardt(
     with single_threaded_blas() if theta.size < _SMALL else nullcontext():
         fit, mu = regress(rows, theta), 1e-2
         history, watch = [fit.nmse(rows.Y)], StopRule(max_iter, tol, progress, patience, deadline)
+        if basis is None and np.isfinite(deadline):
+            watch.longest = step_seconds(len(rows), *theta.shape[:2])
         while not (reason := watch.reason(history)):
             equations = (
                 normal_equations(rows, theta, fit) if basis is None else normal_equations_in(rows, theta, fit, basis)
@@ -94,8 +97,10 @@ class StopRule:
     def reason(self, history: list[float]) -> str:
         """Why to stop after the errors so far; empty to go on."""
         now = time.monotonic()
-        # The first call follows no step; what a step takes is known from those made.
-        self.longest, self.last = (max(self.longest, now - self.last) if len(history) > 1 else 0.0), now
+        # The first call follows no step; from then on what a step takes is known, and an estimate is forgotten.
+        if len(history) > 1:
+            self.longest = max(self.longest if len(history) > 2 else 0.0, now - self.last)
+        self.last = now
         if len(history) > 1:
             self.slow = self.slow + 1 if history[-1] > (1 - self.progress) * history[-2] else 0
         if history[-1] < self.tol:
@@ -105,6 +110,18 @@ class StopRule:
         if len(history) > self.max_iter:
             return OUT_OF_STEPS
         return OUT_OF_TIME if now + self.longest > self.deadline else ""
+
+
+def step_seconds(rows: int, m: int, d: int) -> float:
+    """About how long a step takes, from the rate of a small matrix product at this moment (other work slows it down)."""
+    a, products, begun = np.ones((192, 192)), 0, time.perf_counter()
+    while (taken := time.perf_counter() - begun) < _PROBE_SECONDS:
+        a @ a
+        products += 1
+    seconds_of_a_flop = taken / (2 * products * 192**3)
+    # The two products over rows, the projection and the factor, at a quarter of the rate of a product.
+    size = m * d * d
+    return 4 * seconds_of_a_flop * (1.5 * rows * size**2 + 1.4 * size**3)
 
 
 def _step(
