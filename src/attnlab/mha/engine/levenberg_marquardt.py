@@ -113,7 +113,7 @@ class StopRule:
 
 
 def step_seconds(rows: int, m: int, d: int) -> float:
-    """About how long a step takes, from the rate of a small matrix product at this moment (other work slows it down)."""
+    """About how long a step takes, from the rate of a small matrix product at this moment."""
     a, products, begun = np.ones((192, 192)), 0, time.perf_counter()
     while (taken := time.perf_counter() - begun) < _PROBE_SECONDS:
         a @ a

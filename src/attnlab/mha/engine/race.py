@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -73,6 +73,7 @@ def race(
     basis: np.ndarray | None = None,
     free: bool = True,
     budget: Budget | None = None,
+    solver: Callable[..., Fit] = levenberg_marquardt,
 ) -> Fit:
     """The best long fit over the starts; its ``n_iter`` counts the steps of all.
 
@@ -85,13 +86,17 @@ def race(
     starts : asked for one by one, so that costly ones at the end are made only when the first did not settle the race.
     basis : with it the short fits move in this span only.
     free : whether the long fits leave the span.
+    solver : fits in all entries of Theta; fits in a span are always those of this machine's BLAS.
     """
     budget = budget or Budget()
     k = rows.K.shape[1]
     made: list[Fit] = []
 
     def fit_at(part: Rows, start: np.ndarray, span: np.ndarray | None, **limits: Any) -> Fit:
-        made.append(levenberg_marquardt(part, start, basis=span, deadline=budget.deadline, **limits))
+        if span is None:
+            made.append(solver(part, start, deadline=budget.deadline, **limits))
+        else:
+            made.append(levenberg_marquardt(part, start, basis=span, deadline=budget.deadline, **limits))
         return made[-1]
 
     def long_fit(fit: Fit) -> Fit:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
 
 from attnlab.common.arrays import ArrayLike
+from attnlab.common.compute import Compute
 from attnlab.common.seeds import Seed
 from attnlab.common.validation import integer, one_of
 from attnlab.mha.alignment import equivalences
 from attnlab.mha.engine.levenberg_marquardt import Fit
+from attnlab.mha.engine.low_rank import race_factors
 from attnlab.mha.engine.moments import moment_basis, moment_features
+from attnlab.mha.engine.place import full_solver, on_device
 from attnlab.mha.engine.race import race, random_starts
+from attnlab.mha.learners.base import check_examples
 from attnlab.mha.learners.certified import CertifiedRegressor, Prepared
 from attnlab.mha.learners.holdout import KEPT, Holdout
+from attnlab.mha.learners.selection import EXACT_VALIDATION, WORTH
 from attnlab.mha.sculpting.axes import long_axes
 from attnlab.mha.sculpting.phases import sculpt
 from attnlab.mha.sculpting.span_search import search_span
@@ -26,30 +32,38 @@ STARTS = ("random", "moment", "sculpted")
 _SCULPT_HEADS, _SCULPT_TOKENS, _SCULPT_ROWS = (2, 3), 4, 20_000
 _MOMENT_FEATURES = 2300  # d (d + 1) d / 2 regression features: d <= 16
 _FIRST_RANDOM = 4
+# Factors were found from the first random starts with this many equations for each unknown, and not with half as many.
+ENOUGH_EQUATIONS = 6.0
+_FIRST_RANK, _RANK_TOL = 4, 1e-6
 
 
 class AttentionLearner(CertifiedRegressor):
     """Recover a multi-head attention layer from examples, quickly and with a certificate.
 
-    For each number of heads, starts are raced by variable-projection Levenberg-Marquardt: a few random ones, then
-    those of the moment method and of sculpting where they apply, then further random ones. A start that ends exact
-    ends the race.
+    For each number of heads, starts are raced by variable-projection Levenberg-Marquardt in all entries of Theta: a
+    few random ones, then those of the moment method and of sculpting where they apply, then further random ones. A
+    start that ends exact ends the race. With ``rank`` the unknowns are factors of Theta, fitted by Gauss-Newton with
+    conjugate gradients from random starts, which reaches wide layers with many heads.
 
     Parameters
     ----------
     n_heads : number of heads; None selects it on validation examples, up to ``max_heads``.
-    starts : which kinds of starts may enter, any of ``random``, ``moment``, ``sculpted``.
+    rank : rank of the attention matrices; ``"auto"`` doubles it from 4 on while validation examples say that it helps.
+        None fits all entries.
+    bias : whether the layer has key biases and a constant (``key_bias_``, ``constant_``).
+    starts : which kinds of starts may enter, any of ``random``, ``moment``, ``sculpted``; with ``rank`` random only.
     n_starts : random starts of a race.
     holdout : examples kept for the choice of heads and for the certificate; None keeps none.
     max_seconds : at the end of the time the best layer so far is returned.
+    compute : where to compute (``device``, ``memory``): the CPU's BLAS, or a GPU through JAX.
 
     Progress is written to the logger ``attnlab.mha`` at level INFO.
 
     Attributes
     ----------
-    theta_, w_ : the layer; ``n_heads_`` their number.
+    theta_, w_ : the layer; ``n_heads_`` their number, ``rank_`` the rank that was fitted.
     certificate_ : statements from untouched examples (None without any).
-    log_ : one entry for each number of heads tried, with its errors, seconds and the start that won.
+    log_ : one entry for each number of heads tried, with its errors and seconds.
     validation_nmse_ : error of the chosen layer on validation examples.
     redundant_ : heads of the layer that are free or merged, as text; empty when every head is needed.
 
@@ -68,34 +82,38 @@ class AttentionLearner(CertifiedRegressor):
         n_heads: int | None = None,
         *,
         max_heads: int = 6,
+        rank: int | str | None = None,
+        bias: bool = False,
         starts: tuple[str, ...] = STARTS,
         n_starts: int = 12,
         holdout: Holdout | None = KEPT,
         max_seconds: float | None = None,
+        compute: Compute | None = None,
         random_state: Seed = None,
     ) -> None:
         self.n_heads = n_heads
         self.max_heads = max_heads
+        self.rank = rank
+        self.bias = bias
         self.starts = starts
         self.n_starts = n_starts
         self.holdout = holdout
         self.max_seconds = max_seconds
+        self.compute = compute
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> AttentionLearner:
         """Race, select, polish, certify."""
-        ready = self._prepare(X, y)
+        compute = (self.compute or Compute()).supports(self, "device", "memory")
+        tokens, outputs = check_examples(X, y)
+        ready = self._prepare(with_constant(tokens) if self.bias else tokens, outputs)
+        ready.search.polishing = self.rank is None
         seconds: dict[int, float] = {}
 
         def fit(m: int) -> Fit:
             begun = time.monotonic()
-            found = race(
-                ready.rows,
-                self._starts(m, ready),
-                rng=ready.rng,
-                max_starts=self.n_starts + len(STARTS) - 1,
-                budget=ready.budget,
-            )
+            with on_device(compute):
+                found = self._race(m, ready, compute) if self.rank is None else self._factored(m, ready)
             seconds[m] = time.monotonic() - begun
             return found
 
@@ -105,7 +123,62 @@ class AttentionLearner(CertifiedRegressor):
         self.validation_nmse_ = ready.search.judge(best)
         freedom = equivalences(self.theta_, self.w_, self.n_tokens_, tolerance=1e-6)
         self.redundant_ = str(freedom) if freedom.free or freedom.merged else ""
+        self.rank_ = int(np.linalg.matrix_rank(self.theta_, tol=_RANK_TOL * np.abs(self.theta_).max()).max())
+        if self.bias:
+            self.theta_, self.w_, self.key_bias_, self.constant_ = without_constant(self.theta_, self.w_)
         return self
+
+    def _race(self, m: int, ready: Prepared, compute: Compute) -> Fit:
+        """Starts of all kinds, fitted in all entries of Theta."""
+        return race(
+            ready.rows,
+            self._starts(m, ready),
+            rng=ready.rng,
+            max_starts=self.n_starts + len(STARTS) - 1,
+            budget=ready.budget,
+            solver=full_solver(compute, m, ready.X.shape[-1]),
+        )
+
+    def _factored(self, m: int, ready: Prepared) -> Fit:
+        """Random starts, fitted in the factors; with ``rank="auto"`` for doubled ranks, then for the one that shows."""
+
+        def fit(rank: int) -> Fit:
+            self._check_equations(ready, m, rank)
+            return race_factors(ready.X, ready.y, m, rank, n_starts=self.n_starts, rng=ready.rng, budget=ready.budget)
+
+        if self.rank != "auto":
+            return fit(int(self.rank or 0))
+        d, rank = ready.X.shape[-1], _FIRST_RANK
+        best = fit(min(rank, d))
+        while rank < d and ready.search.judge(best) > EXACT_VALIDATION and not ready.budget.spent:
+            rank *= 2
+            wider = fit(min(rank, d))
+            if ready.search.judge(wider) > (1 - WORTH) * ready.search.judge(best):
+                break
+            best = wider
+        sizes = np.linalg.svd(best.theta, compute_uv=False)
+        visible = int(np.sum(sizes > _RANK_TOL * sizes[:, :1], axis=1).max())
+        return fit(visible) if visible < min(rank, d) and not ready.budget.spent else best
+
+    def _check_enough(self, n: int, m: int, d: int, k: int, d_out: int) -> None:
+        if self.rank is None:
+            super()._check_enough(n, m, d, k, d_out)
+
+    def _check_equations(self, ready: Prepared, m: int, rank: int) -> None:
+        """Refuse fewer equations than unknowns; warn where random starts were seen to fail."""
+        n, k, d = ready.X.shape
+        o = ready.y.shape[-1]
+        ratio = n * k * o / (m * d * (2 * rank + o))
+        if ratio < 1:
+            raise ValueError(
+                f"{n} examples to fit are too few for n_heads={m}, rank={rank}: equations/unknowns = {ratio:.1f}"
+            )
+        if ratio < ENOUGH_EQUATIONS:
+            warnings.warn(
+                f"equations/unknowns = {ratio:.1f} < {ENOUGH_EQUATIONS:g}: heads of rank {rank} may not be found from "
+                f"{n} examples",
+                stacklevel=6,
+            )
 
     def _candidates(self) -> list[int]:
         """Validate the parameters; return the numbers of heads to try."""
@@ -114,6 +187,8 @@ class AttentionLearner(CertifiedRegressor):
         for name in self.starts:
             one_of("starts", name, STARTS)
         integer("n_starts", self.n_starts, low=1)
+        if self.rank is not None and self.rank != "auto":
+            integer("rank", self.rank, low=1)
         return super()._candidates()
 
     def _starts(self, m: int, ready: Prepared) -> Iterator[np.ndarray]:
@@ -142,12 +217,25 @@ class AttentionLearner(CertifiedRegressor):
             yield from random
 
 
+def with_constant(X: np.ndarray) -> np.ndarray:
+    """Tokens with a last coordinate of one: a layer with biases is one without on these."""
+    return np.concatenate([X, np.ones((*X.shape[:2], 1))], axis=-1)
+
+
+def without_constant(theta: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Theta, W, key biases and constant of a layer that was fitted to tokens with a constant."""
+    return theta[:, :-1, :-1], w[:, :-1], theta[:, -1, :-1], w[:, -1].sum(axis=0)
+
+
 def learn(
     X: ArrayLike,
     y: ArrayLike,
     n_heads: int | None = None,
     *,
+    rank: int | str | None = None,
+    bias: bool = False,
     max_seconds: float | None = None,
+    compute: Compute | None = None,
     random_state: Seed = 0,
 ) -> AttentionLearner:
     """Recover a layer from examples: a fitted :class:`AttentionLearner`.
@@ -157,4 +245,7 @@ def learn(
     >>> learn(X, y).n_heads_
     1
     """
-    return AttentionLearner(n_heads, max_seconds=max_seconds, random_state=random_state).fit(X, y)
+    learner = AttentionLearner(
+        n_heads, rank=rank, bias=bias, max_seconds=max_seconds, compute=compute, random_state=random_state
+    )
+    return learner.fit(X, y)

@@ -19,6 +19,7 @@ from attnlab.mha.sculpting.axes import Span, heads_by_gap, long_axes, span_of_ch
 from attnlab.mha.sculpting.phases import Sculpture, Step, sculpt
 from attnlab.mha.sculpting.program import longest_chords, polytope
 from attnlab.mha.sculpting.span_search import search_span
+from attnlab.mha.theory.counts import net_size
 
 BODIES = ("kl", "linear")
 PHASES = ("refine", "span", *net.KINDS)
@@ -139,7 +140,7 @@ class SculptingLearner(CertifiedRegressor):
             return candidates
         most = 2 if self.phase6 == "zoom" else net.MOST_HEADS
         if self.n_heads is not None and self.n_heads > most:
-            tuples = net.net_size(self.n_heads, self.net_points ** (self.n_heads - 1))
+            tuples = float(net_size(self.n_heads, self.net_points ** (self.n_heads - 1)))
             raise ValueError(
                 f"phase6={self.phase6!r} takes at most {most} heads: n_heads={self.n_heads} would compare {tuples:.1e} "
                 "tuples"

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice, product
-from math import comb
 
 import numpy as np
 
@@ -46,11 +45,6 @@ class Found:
     points: int
     tuples: int
     spacing: float
-
-
-def net_size(m: int, points: int) -> int:
-    """Tuples of m heads among so many points."""
-    return comb(points, m)
 
 
 def search_net(

@@ -18,6 +18,8 @@ from attnlab.mha.theory.certificates import certificate_examples, certificate_wi
 from attnlab.mha.theory.counts import (
     distinct_rows,
     examples_needed,
+    net_size,
+    product_flops,
     query_count,
     step_flops,
     unknowns,
@@ -37,7 +39,9 @@ __all__ = [
     "examples_needed",
     "least_squares_error",
     "logit_moments",
+    "net_size",
     "parity_trivial_error",
+    "product_flops",
     "query_count",
     "sq_queries",
     "step_flops",

@@ -120,3 +120,30 @@ def step_flops(task: Task, rows: int) -> Prediction:
         "solve": size**3 / 3,
     }
     return Prediction(sum(parts.values()), detail={**parts, "direct": r * d * float(size) ** 2})
+
+
+@from_law(Task, "n_heads", "d", "k")
+def product_flops(task: Task, rank: int, rows: int) -> Prediction:
+    r"""Floating-point operations of one product :math:`J^\top J v` in the factors of heads of low rank.
+
+    .. math:: 2R\,[m(8rd + 8kr + 4kd + 2do) + 4mdo]
+
+    for R rows; the regression of a step adds :math:`R(md)^2 + (md)^3/3`, in ``detail`` as ``regression``.
+
+    Source: derived here.  Status: exact to leading order.
+    """
+    m, d, k, o = task.n_heads, task.d, integer("k", task.k, low=2), task.outputs
+    r, R = integer("rank", rank, low=1, high=d), integer("rows", rows, low=1)
+    product = 2.0 * R * (m * (8 * r * d + 8 * k * r + 4 * k * d + 2 * d * o) + 4 * m * d * o)
+    return Prediction(product, detail={"regression": R * float(m * d) ** 2 + float(m * d) ** 3 / 3})
+
+
+def net_size(n_heads: int, net_points: int) -> Prediction:
+    """Tuples of heads that the net of phase 6 compares, m out of its points.
+
+    Source: definition.  Status: exact.
+
+    >>> net_size(2, 100)
+    4950 (exact)
+    """
+    return Prediction(comb(integer("net_points", net_points, low=1), integer("n_heads", n_heads, low=1)))

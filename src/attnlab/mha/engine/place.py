@@ -1,0 +1,54 @@
+"""Where a fit is computed: the CPU's BLAS, or JAX on a device, as ``compute=`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import jax
+
+from attnlab.common.compute import Compute
+from attnlab.mha.engine.device import levenberg_marquardt_on_device
+from attnlab.mha.engine.levenberg_marquardt import Fit, levenberg_marquardt
+
+# From so many entries of Theta on an accelerator, where there is one, is faster.
+_WORTH_A_DEVICE = 1000
+
+
+def chosen_device(compute: Compute) -> Any:
+    """The JAX device that ``compute.device`` names; an absent GPU is an error."""
+    if compute.device == "cpu":
+        return jax.devices("cpu")[0]
+    accelerators = [device for device in jax.devices() if device.platform != "cpu"]
+    if compute.device == "gpu" and not accelerators:
+        raise ValueError("compute.device is 'gpu' and JAX sees no GPU; use 'cpu' or 'auto'")
+    return accelerators[0] if accelerators else jax.devices("cpu")[0]
+
+
+def on_device(compute: Compute) -> AbstractContextManager[Any]:
+    """A block in which JAX computes on the chosen device."""
+    context: AbstractContextManager[Any] = jax.default_device(chosen_device(compute))
+    return context
+
+
+def full_solver(compute: Compute, m: int, d: int) -> Callable[..., Fit]:
+    """The Levenberg-Marquardt step for all entries of Theta: by BLAS, or on an accelerator when there is one."""
+    device = chosen_device(compute)
+    if device.platform == "cpu" or (compute.device == "auto" and m * d * d < _WORTH_A_DEVICE):
+        return levenberg_marquardt
+    needed, memory = 16 * (m * d * d) ** 2, _memory(device, compute)
+    if memory is not None and needed > memory:
+        raise ValueError(
+            f"the equations of {m} heads of width {d} take {needed / 1e9:.0f} GB and the device has "
+            f"{memory / 1e9:.0f} GB; give rank= for heads of low rank"
+        )
+    return levenberg_marquardt_on_device
+
+
+def _memory(device: Any, compute: Compute) -> float | None:
+    """Bytes that may be used, where the device says."""
+    if compute.memory is not None:
+        return float(compute.memory)
+    known = device.memory_stats() or {}
+    return float(known["bytes_limit"]) if "bytes_limit" in known else None
