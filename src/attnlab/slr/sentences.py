@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from attnlab.common.seeds import Seed, stream
+from attnlab.common.validation import one_of
 
 CITY = ["The city is nice.", "The city is dreadful.", "The city is clean.", "The city is dirty."]
 ADJECTIVES = {"nice": 1, "mean": -1, "cute": 1, "dreadful": -1, "aggressive": -1, "delightful": 1}
@@ -21,6 +24,7 @@ THINGS = {
     "new": ["boat", "chair", "window", "bridge"],
 }
 OWNERS = ["my", "his", "her", "our"]
+FRAMES = ("is", "said", "before")
 
 
 class Labelled(NamedTuple):
@@ -31,12 +35,18 @@ class Labelled(NamedTuple):
 
 
 class Clauses(NamedTuple):
-    """Sentences of three clauses as lists of words, with the places of the adjectives and which of them decides."""
+    """Sentences of three clauses as lists of words, and which clause decides.
+
+    ``places`` and ``nouns`` are the places of the adjectives and of the nouns they belong to, ``signs`` what the
+    adjectives say, all (n, 3); the label is the sign at ``location``.
+    """
 
     words: list[list[str]]
     places: np.ndarray
     location: np.ndarray
     labels: np.ndarray
+    nouns: np.ndarray
+    signs: np.ndarray
 
 
 def _fill(*slots: Sequence[str] | dict[str, int]) -> Labelled:
@@ -77,28 +87,51 @@ def templates() -> dict[str, Labelled]:
     }
 
 
-def clauses(n: int, nouns: str, seed: int | np.random.SeedSequence) -> Clauses:
-    """``n`` sentences "<subject> is <adjective> and ..." of three clauses; the label is the pet's adjective's sign.
+def clauses(n: int, nouns: str, seed: Seed, frame: str = "is") -> Clauses:
+    """``n`` sentences of three clauses in any order; the label is the sign of the adjective that belongs to the pet.
 
     All adjectives come from the same eight words and the clauses in any order, so neither word nor place alone tells
-    which adjective decides. ``nouns``: ``"seen"`` or ``"new"``.
+    which adjective decides. ``nouns``: ``"seen"`` or ``"new"``. ``frame``: ``"is"`` (my dog is nice and the car is bad
+    and ...), ``"said"`` (people say that my dog was nice , but that ...) or ``"before"`` (my nice dog and the bad car
+    and ...).
     """
-    rng = np.random.default_rng(seed)
-    words, places, location, labels = [], [], [], []
-    for _ in range(n):
-        subjects = [["the", thing] for thing in rng.choice(THINGS[nouns], 2, replace=False)]
-        subjects.insert(0, [str(rng.choice(OWNERS)), str(rng.choice(PETS[nouns]))])
-        signs = rng.choice([-1, 1], 3)
-        order = rng.permutation(3)
-        sentence: list[str] = []
-        where = []
-        for place, clause in enumerate(order):
-            adverb = rng.choice(["", "very", "quite"])
-            sentence += ["and"] * (place > 0) + [*subjects[clause], "is"] + [str(adverb)] * bool(adverb)
-            where.append(len(sentence))
-            sentence.append(str(rng.choice(GOOD if signs[clause] > 0 else BAD)))
-        words.append([str(word) for word in sentence])
-        places.append(where)
-        location.append(int(np.argmin(order)))
-        labels.append(int(signs[0]))
-    return Clauses(words, np.array(places), np.array(location), np.array(labels))
+    one_of("frame", frame, FRAMES)
+    rng = stream(seed, "data", "slr", "clauses", frame, nouns)
+    drawn = [_sentence(nouns, frame, rng) for _ in range(n)]
+    words, places, found, location, signs = zip(*drawn, strict=True)
+    labels = [row[i] for row, i in zip(signs, location, strict=True)]
+    return Clauses(
+        list(words), np.array(places), np.array(location), np.array(labels), np.array(found), np.array(signs)
+    )
+
+
+def _sentence(nouns: str, frame: str, rng: np.random.Generator) -> tuple[Any, ...]:
+    """Words, places of adjectives and nouns, the clause that decides, and the signs in the order of the clauses."""
+    subjects = [["the", str(thing)] for thing in rng.choice(THINGS[nouns], 2, replace=False)]
+    subjects.insert(0, [str(rng.choice(OWNERS)), str(rng.choice(PETS[nouns]))])
+    order, signs = rng.permutation(3), rng.choice([-1, 1], 3)
+    words: list[str] = ["people", "say"] if frame == "said" else []
+    places, found = [], []
+    for place, clause in enumerate(order):
+        adverb = str(rng.choice(["", "very", "quite"]))
+        quality = [adverb] * bool(adverb) + [str(rng.choice(GOOD if signs[place] > 0 else BAD))]
+        words += _joint(frame, place)
+        owner, noun = subjects[clause]
+        if frame == "before":
+            words += [owner, *quality]
+            places.append(len(words) - 1)
+            found.append(len(words))
+            words.append(noun)
+        else:
+            words += [owner, noun, "is" if frame == "is" else "was"]
+            found.append(len(words) - 2)
+            words += quality
+            places.append(len(words) - 1)
+    return words, places, found, int(np.argmin(order)), [int(sign) for sign in signs]
+
+
+def _joint(frame: str, place: int) -> list[str]:
+    """What stands before a clause."""
+    if frame == "said":
+        return [["that"], [",", "but", "that"], [",", "and", "that"]][place]
+    return ["and"] * (place > 0)

@@ -9,11 +9,13 @@ import numpy as np
 from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.drawing import COLORS, MARKERS, panels
 from attnlab.common.figure import Figure, Grid, Params, Record
+from attnlab.common.intervals import student
 from attnlab.common.records import Records, Row
-from attnlab.common.seeds import spawn
+from attnlab.common.seeds import spawn, stream
 from attnlab.common.statistics import Column, difference, mean, of, smallest
-from attnlab.slr import probing
-from attnlab.slr.sentences import Labelled, clauses, templates
+from attnlab.slr import probing, theory
+from attnlab.slr.sentences import FRAMES, Clauses, Labelled, clauses, templates
+from attnlab.slr.task import Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,10 +23,14 @@ if TYPE_CHECKING:
 
 SETS = ("train", "test", "new words", "new structure", "both")
 MIDDLE = (2, 3, 4)
+BEFORE = "fixed before the first run"
+# The tokens whose states are probed, and where clause_states has them. At an adjective the word says the value, and
+# attention has to bring the location there; at a noun it is the other way round.
+POSITIONS = {"adjective": slice(2, 5), "noun": slice(5, 8)}
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
-    """One row for each level of the model, from the template protocol or from the clause design."""
+    """One row for each level of the model (and position), from the template protocol or from the clause design."""
     rows = _templates(params, seed) if params["design"] == "templates" else _clauses(params, seed)
     return {"rows": rows}
 
@@ -45,7 +51,7 @@ def _templates(params: Params, seed: np.random.SeedSequence) -> list[dict[str, A
 
 def _balanced(part: Labelled, n: int, seed: np.random.SeedSequence) -> Labelled:
     """At most ``n`` sentences, as many of each label."""
-    rng = np.random.default_rng(seed)
+    rng = stream(seed, "data", "slr", "templates")
     picks = [np.flatnonzero(part.labels == sign) for sign in (-1, 1)]
     size = min(n // 2, *(len(pick) for pick in picks))
     index = np.sort(np.concatenate([rng.choice(pick, size, replace=False) for pick in picks]))
@@ -53,30 +59,75 @@ def _balanced(part: Labelled, n: int, seed: np.random.SeedSequence) -> Labelled:
 
 
 def _clauses(params: Params, seed: np.random.SeedSequence) -> list[dict[str, Any]]:
-    """Location and value probes of the three adjectives, beside linear probes of the mean and of [CLS]."""
-    n = params["n"]
-    sizes = (("seen", n), ("seen", 3 * n // 10), ("new", 3 * n // 10))
-    train, test, shifted = (clauses(size, nouns, s) for (nouns, size), s in zip(sizes, spawn(seed, 3), strict=True))
-    states = [probing.clause_states(part) for part in (train, test, shifted)]
+    """Probes of the adjectives and of the nouns, beside linear probes of the mean and of [CLS], and controls."""
+    n, kinds = params["n"], ("seen", "seen", "new")
+    sizes = (n, n // 2, n // 2)
+    *seeds, shuffling = spawn(seed, 4)
+    parts = [clauses(size, nouns, s, params["frame"]) for size, nouns, s in zip(sizes, kinds, seeds, strict=True)]
+    states = [probing.clause_states(part) for part in parts]
+    bag = {f"bag_{name}": probing.accuracy_of_bag_of_words(parts[0], parts[i]) for i, name in NAMED.items()}
     rows = []
     for level in range(states[0].shape[1]):
         here = [s[:, level] for s in states]
-        probe = probing.LocationValueProbe(here[0][:, 2:], train.location, train.labels)
-        row: dict[str, Any] = {"level": level}
-        for name, part, state in (("test", test, here[1]), ("shifted", shifted, here[2])):
-            row[f"top1_{name}"] = probe.top1(state[:, 2:], part.location)
-            row[f"readout_{name}"] = probe.accuracy(state[:, 2:], part.labels)
-        for index, pool in enumerate(("cls", "mean")):
-            tests = {"test": (here[1][:, index], test.labels), "shifted": (here[2][:, index], shifted.labels)}
-            scores = probing.accuracy_of_linear_probe(here[0][:, index], train.labels, tests, standardised=True)
-            row |= {f"{pool}_{name}": score for name, score in scores.items()}
-        rows.append(row)
+        shared = bag | _pooled(here, parts)
+        for position, chosen in POSITIONS.items():
+            tokens = [state[:, chosen] for state in here]
+            row = _read(tokens, parts) | _controls(tokens, parts, shuffling)
+            rows.append({"level": level, "position": position, **shared, **row})
     return rows
 
 
-def at_level(column: str, level: int) -> Column:
-    """A result at one level of the clause design."""
-    return of(column, design="clauses", level=level)
+NAMED = {1: "test", 2: "shifted"}
+
+
+def _pooled(states: list[np.ndarray], parts: list[Clauses]) -> dict[str, float]:
+    """Linear probes of one state for each sentence."""
+    found = {}
+    for index, pool in enumerate(("cls", "mean")):
+        tests = {name: (states[i][:, index], parts[i].labels) for i, name in NAMED.items()}
+        scores = probing.accuracy_of_linear_probe(states[0][:, index], parts[0].labels, tests, standardised=True)
+        found |= {f"{pool}_{name}": score for name, score in scores.items()}
+    return found
+
+
+def _read(tokens: list[np.ndarray], parts: list[Clauses]) -> dict[str, float]:
+    """Location and value by two directions, and what theory makes of their strength and margin, on unseen sentences."""
+    train = parts[0]
+    probe = probing.LocationValueProbe(tokens[0], train.location, train.labels)
+    row = {}
+    for i, name in NAMED.items():
+        part, reading = parts[i], probe.read(tokens[i])
+        nu, margin = reading.strength(part.location), reading.margin(part.signs)
+        law = Task(d=2, L=3, gamma=1.0, nu=nu)
+        row |= {
+            f"nu_{name}": nu,
+            f"margin_{name}": margin,
+            f"top1_{name}": reading.top1(part.location),
+            f"readout_{name}": reading.accuracy(part.labels),
+            f"uniform_{name}": reading.accuracy(part.labels, attention=False),
+            f"predicted_top1_{name}": float(theory.location_accuracy(law)),
+            f"predicted_readout_{name}": float(theory.reading_accuracy(law, margin)),
+            f"predicted_uniform_{name}": float(theory.reading_accuracy(law, margin, attention=False)),
+        }
+    return row
+
+
+def _controls(tokens: list[np.ndarray], parts: list[Clauses], seed: np.random.SeedSequence) -> dict[str, float]:
+    """The same probes trained on labels, or on locations, that say nothing."""
+    rng, train, test = stream(seed, "data", "slr", "controls"), parts[0], parts[1]
+    labels, location = rng.permutation(train.labels), rng.integers(0, 3, len(train.labels))
+    blind = probing.LocationValueProbe(tokens[0], train.location, labels).read(tokens[1])
+    lost = probing.LocationValueProbe(tokens[0], location, train.labels).read(tokens[1])
+    return {"random_labels": blind.accuracy(test.labels), "random_places": lost.top1(test.location)}
+
+
+def at_level(column: str, level: int, position: str = "adjective", **where: Any) -> Column:
+    """A column of the clause design at one level."""
+    return of(column, design="clauses", level=level, position=position, **where)
+
+
+def _on_new_nouns(level: int) -> list[Column]:
+    return [at_level(f"{how}_shifted", level, frame="is") for how in ("readout", "mean")]
 
 
 def above_embeddings(row: Row) -> float | None:
@@ -84,26 +135,57 @@ def above_embeddings(row: Row) -> float | None:
     return float(row["test"]) if row["level"] > 0 else None
 
 
+def misprediction(row: Row) -> float | None:
+    """Distance of predicted from measured accuracy of the attention read-out, over levels, frames and positions."""
+    return abs(row["predicted_readout_test"] - row["readout_test"]) if row["design"] == "clauses" else None
+
+
+def misprediction_uniform(row: Row) -> float | None:
+    """The same for the read-out with equal weights."""
+    return abs(row["predicted_uniform_test"] - row["uniform_test"]) if row["design"] == "clauses" else None
+
+
 def draw(records: Records) -> Canvas:
-    """Templates: accuracy of the [CLS] probe; clauses: where, and what, for known and for new nouns."""
-    canvas, axes = panels(1, 3, width=4.2, height=3.5)
-    known = records.where(design="templates")
+    """Templates: accuracy at [CLS]; clauses: where, what, and what theory predicts from strength and margin."""
+    canvas, axes = panels(2, 2, width=4.6, height=3.4)
     named = {name: name.replace(" ", "_") for name in SETS}
-    _draw_lines(axes[0, 0], known, named, "accuracy of a linear probe of [CLS]")
+    _draw_lines(axes[0, 0], records.where(design="templates"), named, "accuracy of a linear probe of [CLS]")
     hidden = records.where(design="clauses")
-    place = {"known nouns": "top1_test", "new nouns": "top1_shifted"}
-    _draw_lines(axes[0, 1], hidden, place, "location found (top 1 of 3)")
-    axes[0, 1].axhline(1 / 3, color=COLORS[7], linestyle=":", label="chance")
-    axes[0, 1].legend(loc="lower right")
+    _draw_location(axes[0, 1], hidden)
     value = {"location, then value": "readout_shifted", "mean of all words": "mean_shifted", "[CLS]": "cls_shifted"}
-    _draw_lines(axes[0, 2], hidden, value, "accuracy on new nouns")
+    adjectives = hidden.where(position="adjective")
+    _draw_lines(axes[1, 0], adjectives, value | {"bag of words": "bag_shifted"}, "accuracy on new nouns")
+    _draw_theory(axes[1, 1], hidden)
     return canvas
 
 
-def _draw_lines(axes: Axes, records: Records, columns: dict[str, str], label: str) -> None:
-    for (name, column), color, marker in zip(columns.items(), COLORS, MARKERS, strict=False):
+def _draw_location(axes: Axes, records: Records) -> None:
+    adjectives, nouns = (records.where(position=position) for position in POSITIONS)
+    names = {"at adjectives, known nouns": "top1_test", "at adjectives, new nouns": "top1_shifted"}
+    _draw_lines(axes, adjectives, names | {"control: random places": "random_places"}, "location found (top 1 of 3)")
+    _draw_lines(axes, nouns, {"at nouns, new nouns": "top1_shifted"}, "location found (top 1 of 3)", first=3)
+    axes.axhline(1 / 3, color=COLORS[7], linestyle=":", label="chance")
+    axes.legend(loc="lower right")
+
+
+def _draw_theory(axes: Axes, records: Records) -> None:
+    axes.plot([0.25, 1], [0.25, 1], color=COLORS[7], linestyle=":", gid="theory")
+    labels = {"top1": "location found", "readout": "attention read-out", "uniform": "equal weights"}
+    for (column, label), color, marker in zip(labels.items(), COLORS, MARKERS, strict=False):
+        x, y = (records.column(name) for name in (f"predicted_{column}_test", f"{column}_test"))
+        axes.plot(x, y, linestyle="", marker=marker, markersize=3.5, alpha=0.6, color=color, label=label)
+    axes.set(xlabel=r"predicted from $\nu$ and the margin", ylabel="measured", xlim=(0.25, 1.03), ylim=(0.25, 1.03))
+    axes.legend(loc="lower right")
+
+
+def _draw_lines(axes: Axes, records: Records, columns: dict[str, str], label: str, first: int = 0) -> None:
+    """Means with 95 % intervals over sentences (seeds) and frames."""
+    for i, (name, column) in enumerate(columns.items(), first):
         curve = records.curve("level", column)
-        axes.errorbar(curve.x, curve.mean, yerr=np.nan_to_num(curve.sem), color=color, marker=marker, label=name)
+        runs = len(records.where(level=curve.x[0]).rows)
+        half = np.nan_to_num(curve.sem) * (student(0.95, runs - 1) if runs > 1 else 0.0)
+        style: dict[str, Any] = {"color": COLORS[i], "marker": MARKERS[i], "capsize": 2, "label": name}
+        axes.errorbar(curve.x, curve.mean, yerr=half, **style)
     axes.set(xlabel="level (0: embeddings)", ylabel=label, ylim=(0.25, 1.03))
     axes.legend(loc="lower right")
 
@@ -115,12 +197,12 @@ PROBING = Figure(
     shows="From layer two on, one direction tells which word decides and another what it says, on new nouns too.",
     scales={
         "quick": [
-            Grid({"design": "clauses", "n": 2000}, seeds=3),
-            Grid({"design": "templates", "n": 2000}, seeds=3),
+            Grid({"design": "clauses", "frame": list(FRAMES), "n": 800}, seeds=5),
+            Grid({"design": "templates", "n": 600}, seeds=5),
         ],
         "paper": [
-            Grid({"design": "clauses", "n": 2000}, seeds=8),
-            Grid({"design": "templates", "n": 8000}, seeds=3),
+            Grid({"design": "clauses", "frame": list(FRAMES), "n": 2000}, seeds=8),
+            Grid({"design": "templates", "n": 8000}, seeds=5),
         ],
     },
     run=run,
@@ -139,7 +221,7 @@ PROBING = Figure(
             id="slr.probe_hidden",
             says="In the clause design, words alone do not give the location away",
             source="our design",
-            statistic=mean(at_level("top1_test", 0)),
+            statistic=mean(at_level("top1_test", 0, frame="is")),
             holds=at_most(0.45),
             because="chance is 1/3; with 600 test sentences its standard error is 0.02",
         ),
@@ -147,7 +229,7 @@ PROBING = Figure(
             id="slr.probe_location",
             says="One direction in the hidden states tells which word decides",
             source="our design",
-            statistic=smallest([mean(at_level("top1_test", level)) for level in (2, 3, 4, 5)]),
+            statistic=smallest([mean(at_level("top1_test", level, frame="is")) for level in (2, 3, 4, 5)]),
             holds=at_least(0.97),
             because="chance is 1/3",
         ),
@@ -155,11 +237,65 @@ PROBING = Figure(
             id="slr.probe_transfer",
             says="Reading the value at the found location carries over to new nouns, a pooled linear probe does not",
             source="our design",
-            statistic=smallest(
-                [difference(at_level("readout_shifted", i), at_level("mean_shifted", i)) for i in MIDDLE]
-            ),
+            statistic=smallest([difference(*_on_new_nouns(level)) for level in MIDDLE]),
             holds=at_least(0.1),
             because="with 600 test sentences a difference of accuracies has a standard error of 0.02",
+        ),
+        Claim(
+            id="slr.probe_frames",
+            says="One direction tells which word decides, in each of three sentence frames",
+            source="our design",
+            statistic=smallest([mean(at_level("top1_test", 3, frame=frame)) for frame in FRAMES]),
+            holds=at_least(0.85),
+            because=f"chance is 1/3; {BEFORE} with the frames 'said' and 'before'",
+        ),
+        Claim(
+            id="slr.probe_nouns",
+            says="Attention brings the value to the nouns, where the embeddings do not have it",
+            source="our design",
+            statistic=difference(*(at_level("readout_shifted", level, "noun") for level in (3, 0))),
+            holds=at_least(0.2),
+            because=f"at level 0 a noun says nothing of its adjective; {BEFORE} of the nouns' states",
+        ),
+        Claim(
+            id="slr.probe_random_labels",
+            says="Probes trained on random labels read nothing",
+            source="control",
+            statistic=mean(of("random_labels", design="clauses")),
+            holds=at_most(0.55),
+            because=f"chance is 1/2; {BEFORE} with this control",
+        ),
+        Claim(
+            id="slr.probe_random_places",
+            says="Probes trained on random places find no location",
+            source="control",
+            statistic=mean(of("random_places", design="clauses")),
+            holds=at_most(0.4),
+            because=f"chance is 1/3; {BEFORE} with this control",
+        ),
+        Claim(
+            id="slr.probe_bag",
+            says="Words without their order decide no better than the majority of the three adjectives",
+            source="control",
+            statistic=mean(of("bag_test", design="clauses", level=0, position="adjective")),
+            holds=at_most(0.8),
+            because=f"the majority of three fair signs agrees with one of them in 3/4 of the cases; {BEFORE}",
+        ),
+        Claim(
+            id="slr.probe_theory",
+            says="Strength and margin of the hidden states predict the accuracy of the attention read-out",
+            source="derived here",
+            statistic=mean(of(misprediction)),
+            holds=at_most(0.05),
+            because=f"400 test sentences leave a standard error of up to 0.025 in the measured accuracy; {BEFORE}",
+        ),
+        Claim(
+            id="slr.probe_theory_uniform",
+            says="The margin predicts the accuracy of a read-out that gives all candidates the same weight",
+            source="derived here",
+            statistic=mean(of(misprediction_uniform)),
+            holds=at_most(0.05),
+            because=f"400 test sentences leave a standard error of up to 0.025 in the measured accuracy; {BEFORE}",
         ),
     ),
     minutes={"quick": 6.0, "paper": 24.0},

@@ -30,10 +30,13 @@ from attnlab.slr.theory.population import null_risk as null_risk
 from attnlab.slr.theory.population import oracle_risk as oracle_risk
 from attnlab.slr.theory.population import risk as risk
 from attnlab.slr.theory.population import risk_gradient as risk_gradient
+from attnlab.slr.theory.reading import location_accuracy as location_accuracy
+from attnlab.slr.theory.reading import reading_accuracy as reading_accuracy
 
 # What the examples of the command line set.
 EXAMPLES = {
     "activation": "softmax",
+    "margin": "3",
     "bayes_state_evolution.noise_std": "0.1",
     "bayes_fixed_points.noise_std": "0.1",
     "hard_phase.noise_std": "0.01",
