@@ -82,7 +82,7 @@ NAMED = {1: "test", 2: "shifted"}
 
 def _pooled(states: list[np.ndarray], parts: list[Clauses]) -> dict[str, float]:
     """Linear probes of one state for each sentence."""
-    found = {}
+    found: dict[str, float] = {}
     for index, pool in enumerate(("cls", "mean")):
         tests = {name: (states[i][:, index], parts[i].labels) for i, name in NAMED.items()}
         scores = probing.accuracy_of_linear_probe(states[0][:, index], parts[0].labels, tests, standardised=True)
@@ -94,7 +94,7 @@ def _read(tokens: list[np.ndarray], parts: list[Clauses]) -> dict[str, float]:
     """Location and value by two directions, and what theory makes of their strength and margin, on unseen sentences."""
     train = parts[0]
     probe = probing.LocationValueProbe(tokens[0], train.location, train.labels)
-    row = {}
+    row: dict[str, float] = {}
     for i, name in NAMED.items():
         part, reading = parts[i], probe.read(tokens[i])
         nu, margin = reading.strength(part.location), reading.margin(part.signs)

@@ -183,7 +183,7 @@ def _whole(L: float) -> int:
 def linear_risk(task: Task, *, d: int | None = None) -> Prediction:
     r"""Risk of the best linear predictor in all tokens.
 
-    .. math:: R = \epsilon^2 + \gamma^2 - \frac{K\gamma^4}{K\gamma^2 + L - K}, \qquad
+    .. math:: R = \epsilon^2 + \gamma^2\,\frac{L - K}{K\gamma^2 + L - K}, \qquad
               \beta_l = \frac{\sqrt K\gamma^2}{K\gamma^2 + L - K}\, v^* \text{ for every } l
 
     It is the same in every dimension (``d`` is accepted so that all references take the same arguments). For K = 1 and
@@ -197,7 +197,7 @@ def linear_risk(task: Task, *, d: int | None = None) -> Prediction:
     if task.lengths is not None:
         raise ValueError(f"lengths must be None: the best linear predictor is not solved for {task.lengths}")
     square, K = task.law_in_force.gamma**2, task.locations
-    return Prediction(task.noise_std**2 + square - K * square**2 / (K * square + task.L - K))
+    return Prediction(task.noise_std**2 + square * (task.L - K) / (K * square + task.L - K))
 
 
 @from_law(Task)
