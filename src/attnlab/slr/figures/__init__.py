@@ -1,7 +1,7 @@
 """The experiments of single-location regression and the claims they decide."""
 
 from attnlab.common.figure import Figure
-from attnlab.slr.figures import advantage, descent, portrait, probing, references, stochastic, success
+from attnlab.slr.figures import advantage, descent, locations, portrait, probing, references, stochastic, success
 
 FIGURES: tuple[Figure, ...] = (
     descent.MANIFOLD,
@@ -12,6 +12,7 @@ FIGURES: tuple[Figure, ...] = (
     portrait.PORTRAIT,
     success.SUCCESS,
     references.REFERENCES,
+    locations.LOCATIONS,
     advantage.ADVANTAGE,
     probing.PROBING,
 )
