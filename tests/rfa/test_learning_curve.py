@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnlab.common.prediction import Prediction
-from attnlab.rfa import RandomFeatureAttention, RandomFeatureMLP, Task, theory
+from attnlab.rfa import AttentionKernelRidge, RandomFeatureAttention, RandomFeatureMLP, Task, theory
 from attnlab.rfa.sphere import harmonic_dimension
 from attnlab.rfa.theory.equivalent import solve
 from attnlab.rfa.theory.spectrum import Spectrum, mode_eigenvalue, pair_parts, spectrum
@@ -335,3 +335,36 @@ def test_what_is_not_known_is_refused():
 def test_eigenvalue_of_a_mode_is_the_sum_over_its_classes():
     assert mode_eigenvalue(1, 2, 16, 4, "rfa") == pytest.approx(theory.pair_eigenvalue(1, 2, 16) / 4)
     assert mode_eigenvalue(1, 2, 16, 4, "rfmlp") == theory.mlp_eigenvalue((2, 1), 16, 4)
+
+
+@pytest.mark.parametrize("model", ["rfa", "rfmlp"])
+@pytest.mark.parametrize(("target", "power", "noise"), [("key_power", 2, 0.0), ("corr_power", 1, 0.02)])
+def test_a_sampled_kernel_gives_the_curve_of_the_exact_spectrum(model, target, power, noise):
+    task, sizes = make(target, power, 6, 4, noise_std=noise), [32, 64, 128]
+    sampled, exact = theory.sampled_learning_curve(task, sizes, model), theory.learning_curve(task, sizes, model)
+    assert sampled.converged.all()
+    # the spread of three samples is itself uncertain; five per cent for samples of 512 examples
+    assert (np.abs(sampled.value - exact.value) < 4 * sampled.error + 0.05 * exact.value).all()
+
+
+def test_the_curve_with_a_bias_is_that_of_the_exact_kernel():
+    sizes, runs = [64, 128], []
+    for seed in range(4):
+        task = make("corr_power", 1, 6, 4, seed=seed)
+        (X, y), (X_test, f) = task.sample(128, seed=seed), task.sample(1000, seed=100 + seed)
+        path = AttentionKernelRidge("brfa").predict_path(X, y, X_test, sizes)
+        runs.append(np.mean((path - f) ** 2, axis=1) / task.variance)
+    predicted = theory.learning_curve(task, sizes, "brfa")
+    # four standard errors of the runs, three of the prediction, and fifteen per cent for the approximation
+    spread = 4 * np.std(runs, axis=0, ddof=1) / 2 + 3 * predicted.error
+    assert (np.abs(predicted.value - np.mean(runs, axis=0)) < spread + 0.15 * predicted.value).all()
+    assert (predicted.value < theory.learning_curve(task, sizes, "rfa").value).all()
+
+
+def test_a_sampled_curve_says_where_it_ends():
+    task = make("key_power", 2, 4, 3)
+    curve = theory.sampled_learning_curve(task, [20, 60], size=64)
+    assert curve.converged.tolist() == [True, False]
+    assert isinstance(theory.sampled_learning_curve(Task("softmax", d=4, n_keys=3), 20, size=64).value, float)
+    with pytest.raises(ValueError, match="infinitely many heads only"):
+        theory.learning_curve(task, 10, "brfa", n_heads=10)

@@ -5,6 +5,7 @@ from attnlab.rfa.figures.bias import ROTATION, SCALE
 from attnlab.rfa.figures.bounds import BOUNDS
 from attnlab.rfa.figures.complexity import COMPLEXITY
 from attnlab.rfa.figures.heads import HEADS
+from attnlab.rfa.figures.heads_needed import HEADS_NEEDED
 from attnlab.rfa.figures.learning import CORRELATIONS, KEYS
 from attnlab.rfa.figures.scores import SCORE
 from attnlab.rfa.figures.sizes import DIMENSION, KEY_COUNT
@@ -16,6 +17,7 @@ FIGURES: tuple[Figure, ...] = (
     ROTATION,
     STAIRCASE,
     HEADS,
+    HEADS_NEEDED,
     SCALE,
     SCORE,
     KEY_COUNT,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 
 import numpy as np
 
-from attnlab.common.claim import Claim, at_most, between
+from attnlab.common.claim import Claim, Status, at_most, between
 from attnlab.common.records import Records
 from attnlab.common.statistics import Statistic, function_of_means, known, largest, of, ratio_of_means
 
@@ -26,8 +27,13 @@ def settings(records: Records, names: tuple[str, ...]) -> list[tuple[dict[str, o
     return [(dict(zip(names, values, strict=True)), theory) for values, theory in found.items()]
 
 
-def theory_claims(figure: str, what: str, *names: str) -> tuple[Claim, Claim]:
-    """Claims on theory over simulation, at every setting of these parameters and on the whole."""
+def theory_claims(
+    figure: str, what: str, *names: str, registered: Mapping[str, Status] | None = None, note: str = ""
+) -> tuple[Claim, Claim]:
+    """Claims on theory over simulation, at every setting of these parameters and on the whole.
+
+    ``registered`` and ``note`` are of the claim on every setting.
+    """
 
     def bands(records: Records) -> list[Statistic]:
         """How far theory over simulation is towards the ends of its band: one is at an end."""
@@ -56,6 +62,8 @@ def theory_claims(figure: str, what: str, *names: str) -> tuple[Claim, Claim]:
             largest(bands),
             at_most(1),
             BECAUSE,
+            registered or {},
+            note,
         ),
         Claim(
             f"{figure}-finite-mean",

@@ -19,6 +19,7 @@ from attnlab.rfa.theory.complexity import witness_degree as witness_degree
 from attnlab.rfa.theory.heads import heads_needed as heads_needed
 from attnlab.rfa.theory.heads import interpolation_peak as interpolation_peak
 from attnlab.rfa.theory.learning_curve import learning_curve as learning_curve
+from attnlab.rfa.theory.sampled import sampled_learning_curve as sampled_learning_curve
 from attnlab.rfa.theory.spectrum import Spectrum as Spectrum
 from attnlab.rfa.theory.spectrum import attention_trace as attention_trace
 from attnlab.rfa.theory.spectrum import mlp_eigenvalue as mlp_eigenvalue

@@ -22,6 +22,7 @@ from attnlab.common.validation import nonnegative, one_of
 from attnlab.rfa.task import Task
 from attnlab.rfa.theory.complexity import modes
 from attnlab.rfa.theory.equivalent import Equivalent, solve
+from attnlab.rfa.theory.sampled import sampled_learning_curve
 from attnlab.rfa.theory.spectrum import MODELS, Spectrum, spectrum
 
 # The result is called converged if leaving out the highest degrees changes it by less than this.
@@ -36,6 +37,7 @@ def learning_curve(
     *,
     n_heads: ArrayLike | None = None,
     width: ArrayLike | None = None,
+    bias_scale: float = 1.0,
     tail: str = "features",
 ) -> Prediction:
     r"""Test error over Var f* of ridge regression after n examples, with M heads (or units) or infinitely many.
@@ -49,9 +51,11 @@ def learning_curve(
     Parameters
     ----------
     n : sample sizes.
-    model : ``rfa`` or ``rfmlp``.
+    model : ``rfa``, ``rfmlp``, or ``brfa``, of which infinitely many heads only are known, by
+        :func:`sampled_learning_curve`.
     ridge : penalty lambda of the learners.
     n_heads : heads of ``rfa``; None for infinitely many.  width : units of ``rfmlp``; None for infinitely many.
+    bias_scale : scale of the bias of ``brfa``.
     tail : what the modes do that are too many to be listed. ``features``: they are modes of vanishing eigenvalue, and
         the result does not depend on where the list ends. ``ridge``: their trace adds to the ridge, as if the features
         did not carry them; the same for infinitely many heads, up to 15 % lower for few units of ``rfmlp``.
@@ -71,6 +75,10 @@ def learning_curve(
     >>> limit.converged, bool(finite[0] > 2 * limit > finite[1] > limit)
     (True, True)
     """
+    if one_of("model", model, (*MODELS, "brfa")) == "brfa":
+        if n_heads is not None or width is not None:
+            raise ValueError("model='brfa' is predicted for infinitely many heads only; leave n_heads and width out")
+        return sampled_learning_curve(task, n, "brfa", ridge, bias_scale=bias_scale)
     sizes, units = settings(n, model, n_heads, width)
     ridge = nonnegative("ridge", ridge)
     shape, (sizes, units) = np.broadcast_shapes(sizes.shape, units.shape), np.broadcast_arrays(sizes, units)
@@ -98,7 +106,6 @@ def _solve(bulk: Spectrum, n: np.ndarray, units: np.ndarray, ridge: float, tail:
 
 def settings(n: ArrayLike, model: str, n_heads: ArrayLike | None, width: ArrayLike | None) -> tuple[Any, Any]:
     """Sample sizes and numbers of heads (or units) as float arrays; None is infinity."""
-    one_of("model", model, MODELS)
     own, other = ("n_heads", "width") if model == "rfa" else ("width", "n_heads")
     given = {"n_heads": n_heads, "width": width}
     if given[other] is not None:
