@@ -118,8 +118,8 @@ HEADS = Figure(
             "n",
             "heads",
             registered={"quick": "undecided"},
-            note="Five seeds leave the largest of some eighty ratios, beside the peak, with an interval that reaches past "
-            "the end of the band; 25 seeds, as at paper scale, would decide it.",
+            note="Five seeds leave the largest of some eighty ratios, beside the peak, with an interval that reaches "
+            "past the end of the band; 25 seeds, as at paper scale, would decide it.",
         ),
         Claim(
             "rfa.heads-peak",

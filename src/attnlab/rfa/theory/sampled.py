@@ -112,7 +112,7 @@ def _error(sample: Sampled, planted: list[Task], n: float, ridge: float) -> floa
         return float(np.sum(s / (s + kappa)))
 
     def excess(log_kappa: float) -> float:
-        kappa = np.exp(log_kappa)
+        kappa = math.exp(log_kappa)
         filled = df(kappa)
         return filled + n * ridge * (1 - filled / m) / kappa - n
 
