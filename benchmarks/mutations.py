@@ -59,6 +59,8 @@ class Target:
 
 INTERVALS = ("tests/common/test_intervals.py",)
 TARGETS = (
+    Target("output function of softmax", "attnlab.aim.channels.measurement", "Measurement.g", ("tests/aim/channels",)),
+    Target("shrinkage of eigenvalues", "attnlab.aim.spectrum.eigenvalue_cubic", "denoised", ("tests/aim/spectrum",)),
     Target("overlap map", "attnlab.slr.theory.dynamics", "descend", ("tests/slr/test_dynamics.py",)),
     Target("bound on the loss", "attnlab.mha.certificate", "empirical_bernstein", ("tests/mha/test_certificate.py",)),
     Target("excess risk bound", "attnlab.rfa.theory.bounds", "excess_risk_bound", ("tests/rfa/test_theory.py",)),

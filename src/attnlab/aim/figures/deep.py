@@ -100,8 +100,8 @@ DEEP = Figure(
                 {
                     "what": ["uninformed", "informed"],
                     "alpha": [0.15, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55],
-                    "samples": 8192,
-                    "iterations": 300,
+                    "samples": 4096,
+                    "iterations": 200,
                 },
                 seeds=3,
             ),
@@ -113,7 +113,7 @@ DEEP = Figure(
     shared=("what",),
     shape=("what", "samples", "alpha"),
     version=2,
-    minutes={"quick": 0.9, "paper": 240},
+    minutes={"quick": 0.9, "paper": 90},
     claims=(
         Claim(
             id="aim.deep-order",
