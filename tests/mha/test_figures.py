@@ -17,6 +17,7 @@ CHEAP = {
     "mha.patterns": {"d": 4, "k": 3, "n_heads": 2, "n": 300, "seeds": 1},
     "mha.noise": {"d": 4, "n": [100, 300], "seeds": 2},
     "mha.reach": {"d": 5, "k": 2, "n_heads": 2, "n": 2000, "seeds": 1},
+    "mha.phase6": {"n": [2000, 4000], "phase6": ["net", "span", "refine"], "net_points": 20, "seeds": 1},
     "mha.hull": {"n": [2000, 4000], "seeds": 2},
 }
 

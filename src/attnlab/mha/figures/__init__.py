@@ -7,12 +7,14 @@ from attnlab.mha.figures.hard import HARD
 from attnlab.mha.figures.hull import HULL
 from attnlab.mha.figures.noise import NOISE
 from attnlab.mha.figures.patterns import PATTERNS
+from attnlab.mha.figures.phase6 import PHASE6
 from attnlab.mha.figures.queries import QUERIES
 from attnlab.mha.figures.reach import REACH
 from attnlab.mha.figures.recovery import RECOVERY
 from attnlab.mha.figures.rounding import ROUNDING
 from attnlab.mha.figures.samples import SAMPLES
 from attnlab.mha.figures.sizes import SIZES
+from attnlab.mha.figures.transformer import TRANSFORMER
 
 FIGURES: tuple[Figure, ...] = (
     RECOVERY,
@@ -21,10 +23,12 @@ FIGURES: tuple[Figure, ...] = (
     GROWTH,
     HULL,
     REACH,
+    PHASE6,
     NOISE,
     HARD,
     ROUNDING,
     QUERIES,
+    TRANSFORMER,
     COVERAGE,
     PATTERNS,
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LABELS = {
     "race": "race (LM, W projected out)",
-    "sculpting": "sculpting + net + LM",
+    "sculpting": "sculpting, span search, LM",
     "projected_lbfgs": "L-BFGS, W projected out",
     "lbfgs": "L-BFGS in Theta and W",
     "adam": "Adam",
@@ -187,8 +187,8 @@ RECOVERY = Figure(
         ),
         Claim(
             id="mha.sculpting.generic",
-            says="sculpting a convex body leads to exact recovery of non-degenerate layers",
-            source=f"{PAPER}, abstract",
+            says="sculpting, followed by span search and free refinement (ours), recovers generic layers exactly",
+            source=f"phases 1 to 5: {PAPER}; what follows them derived here",
             statistic=_success("sculpting", family="generic"),
             holds=at_least(0.69),
             because=(
