@@ -36,8 +36,7 @@ class Task:
         S = Q K^T / sqrt(r d). ``inf``: S Gaussian of variance 1/d (symmetric if tied).
     channel : a :class:`~attnlab.aim.channels.Channel`, or ``softmax``, ``hardmax``, ``linear``.
     beta, noise : parameters of a channel given by name: inverse temperature of the softmax, and variance of the
-    Gaussian
-        noise on the whitened indices h_ab / sqrt(1 + delta_ab) (untied: h_ab) before the output.
+        Gaussian noise on the whitened indices h_ab / sqrt(1 + delta_ab) (untied: h_ab) before the output.
     tied : one matrix for query and key.
     attention : ``self``, or ``cross`` between two sets of tokens (untied).
     mask : ``full``, ``causal`` (row a sees b <= a), or booleans (queries, keys).
