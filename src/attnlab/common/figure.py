@@ -216,6 +216,7 @@ class Figure:
     shared : parameters that do not enter the seed: cells that differ only in these see the same data.
     shape : parameters that fix array shapes; cells are run in this order so that compiled code is reused.
     minutes : expected time on two cores, for each scale.
+    independent_of : knobs that move no theory line; a test changes every other one and checks that a line moves.
     requires : modules of an optional extra without which the figure is skipped, and the extra's name.
     unjudged : why there are no claims, where settings were changed.
     """
@@ -231,6 +232,7 @@ class Figure:
     shared: Sequence[str] = ()
     shape: Sequence[str] = ()
     minutes: Mapping[str, float] = field(default_factory=dict)
+    independent_of: Sequence[str] = ()
     requires: Mapping[str, str] = field(default_factory=dict)
     version: int = 1
     unjudged: str = ""
