@@ -71,7 +71,7 @@ def show(found: Plan) -> None:
     """Theory and simulation side by side."""
     title = f"{found.task}: examples for a test error of {found.error:g} of null, {found.seeds} seeds"
     table = Table(title=title, title_justify="left")
-    for heading in ("learner", "by theory", "by simulation [95 %]", "one trial", "best error"):
+    for heading in ("learner", "by theory", "by simulation [95 %]", "one trial", "best error", "size"):
         table.add_column(heading)
     for row in found.rows():
         table.add_row(*row)

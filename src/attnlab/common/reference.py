@@ -32,3 +32,24 @@ class Reference:
     def applies_to(self, task: Any, learner: Any) -> bool:
         """Whether it is about this task, and about this learner or about all."""
         return type(task) is self.task and (self.learner is None or type(learner) is self.learner)
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The size of a learner, such as its number of heads, that theory asks for after n examples.
+
+    Parameters
+    ----------
+    parameter : of the learner.
+    task, learner : the classes it is about.
+    needed : ``(task, learner, n) -> size``, or None where the theory does not reach.
+    """
+
+    parameter: str
+    task: type
+    learner: type
+    needed: Callable[[Any, Any, int], float | Prediction | None]
+
+    def applies_to(self, task: Any, learner: Any) -> bool:
+        """Whether it is about this task and this learner."""
+        return type(task) is self.task and type(learner) is self.learner

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from attnlab.common.figure import Figure
-from attnlab.common.reference import Reference
+from attnlab.common.reference import Capacity, Reference
 from attnlab.common.systems import systems
 from attnlab.common.validation import one_of
 from attnlab.common.view import View
@@ -100,6 +100,11 @@ def references() -> list[Reference]:
     rooms = _rooms("references", systems())
     found = [reference for room in (*rooms, adapters) for reference in room.REFERENCES]
     return found + list(own.things["reference"].values())
+
+
+def capacities() -> list[Capacity]:
+    """The sizes of learners that theory asks for, over all systems."""
+    return [item for room in _rooms("references", systems()) for item in getattr(room, "CAPACITIES", ())]
 
 
 def theory() -> dict[str, Callable[..., Any]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from attnlab.common.reference import Reference
+from attnlab.common.reference import Capacity, Reference
 from attnlab.rfa.activations import Relu, as_activation
 from attnlab.rfa.learners import AttentionKernelRidge, RandomFeatureAttention, RandomFeatureMLP
 from attnlab.rfa.learners.units import HEADS_MATCHED
 from attnlab.rfa.task import Task
+from attnlab.rfa.theory.heads import heads_needed
 from attnlab.rfa.theory.learning_curve import learning_curve
 
 
@@ -54,4 +55,21 @@ REFERENCES: tuple[Reference, ...] = (
         Reference("theory", Task, "asymptotic", theory, learner)
         for learner in (RandomFeatureAttention, AttentionKernelRidge, RandomFeatureMLP)
     ),
+)
+
+
+def size(task: Task, learner: Any, n: int) -> Any:
+    """Heads or units from which on the error is within a tenth of that of infinitely many."""
+    model = _model(learner, task)
+    if model is None or learner.loss != "squared" or not isinstance(learner.ridge, int | float):
+        return None
+    try:
+        return heads_needed(task, n, model=model.get("model", "rfa"), ridge=learner.ridge)
+    except ValueError:  # a target or a law of the tokens without a known spectrum
+        return None
+
+
+CAPACITIES: tuple[Capacity, ...] = (
+    Capacity("n_heads", Task, RandomFeatureAttention, size),
+    Capacity("width", Task, RandomFeatureMLP, size),
 )

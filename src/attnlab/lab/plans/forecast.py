@@ -51,6 +51,8 @@ class Known:
 
     task: Any
     learner: Any
+    at: Callable[[int], Any] | None = None
+    """The learner for n examples, where its size is planned too."""
 
     def references(self, wanted: Callable[[Reference], bool]) -> list[Reference]:
         """Those that satisfy a condition."""
@@ -58,7 +60,7 @@ class Known:
 
     def error(self, reference: Reference, n: int) -> float:
         """NaN where the theory does not reach."""
-        value = reference.error(self.task, self.learner, n)
+        value = reference.error(self.task, self.at(n) if self.at else self.learner, n)
         return math.nan if value is None else float(value)
 
     def null(self) -> float:

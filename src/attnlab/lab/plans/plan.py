@@ -44,6 +44,7 @@ class Need:
     best, best_n : smallest mean error relative to null that was measured, and where.
     cost : of one trial.
     note : why there is no measurement, or what failed.
+    size : of a learner whose size is planned too, where the target is reached (or at the largest size tried).
     """
 
     learner: str
@@ -53,6 +54,7 @@ class Need:
     best_n: int
     cost: Cost | None
     note: str = ""
+    size: str = ""
 
     @property
     def reached(self) -> bool:
@@ -83,10 +85,10 @@ class Plan:
     floor: Forecast | None
     records: Records
 
-    def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """The table: learner, by theory, by simulation, cost, best error."""
-        head = [("Bayes", str(self.floor), "", "", "")] if self.floor else []
-        return head + [(need.learner, str(need.theory or "-"), *self._measured(need)) for need in self.needs]
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table: learner, by theory, by simulation, cost, best error, size of the learner."""
+        head: list[tuple[str, ...]] = [("Bayes", str(self.floor), "", "", "", "")] if self.floor else []
+        return head + [(need.learner, str(need.theory or "-"), *self._measured(need), need.size) for need in self.needs]
 
     def _measured(self, need: Need) -> tuple[str, str, str]:
         best = f"{need.best:.3g} at n = {need.best_n}" if math.isfinite(need.best) else ""

@@ -16,10 +16,11 @@ from attnlab.lab import registry
 from attnlab.lab.describe import name_of
 from attnlab.lab.engine import Engine
 from attnlab.lab.measure import Measure, Notify, last_line, measuring, silent
+from attnlab.lab.plans.capacity import Planned
 from attnlab.lab.plans.crossing import bootstrap, next_size, power_law
 from attnlab.lab.plans.forecast import Forecast, Known
 from attnlab.lab.plans.plan import Cost, Need, Plan
-from attnlab.lab.request import Item, check, kind_of, label, owned, settings, spec
+from attnlab.lab.request import Item, check, kind_of, label, owned, settings
 from attnlab.lab.runner import Result
 from attnlab.lab.spec import Trials
 
@@ -49,10 +50,12 @@ def plan(
     store: str | os.PathLike[str] | None = None,
     notify: Notify = silent,
 ) -> Plan:
-    """Find the number of examples that each learner needs.
+    """Find the number of examples that each learner needs, and the size of learners whose theory plans it.
 
     The simulation doubles n until the mean error over seeds is at the target and then bisects in log n; decisions
-    follow from stored cells alone, so that a stopped plan goes on where it was. All learners see the same data.
+    follow from stored cells alone, so that a stopped plan goes on where it was. All learners see the same data. A
+    learner of random features gets at each n the heads (units) from which on its error is within a tenth of that of
+    infinitely many, by theory, unless their number is set.
 
     Parameters
     ----------
@@ -69,11 +72,12 @@ def plan(
     target = real("error", error, low=0, open_low=True)
     integer("n_min", n_min, low=1), integer("n_max", n_max, low=n_min), integer("seeds", seeds, low=1)
     real("resolution", resolution, low=1, open_low=True)
-    points = {name: {**point, "n_test": n_test} for name, point in _points(task, learners, set or {}).items()}
+    requests = _points(task, learners, set or {})
+    points = {name: Planned({**point, "n_test": n_test}) for name, point in requests.items()}
     for point in points.values():
-        check({**point, "n_train": n_min})
+        check(point.at(n_min))
     with measuring(f"plan.{name_of(kind_of('task', task))}", store=store, engine=engine, notify=notify) as measure:
-        known = {name: Known(*_built(point, n_min)) for name, point in points.items()}
+        known = {name: _known(point, n_min) for name, point in points.items()}
         hopeless = {name: theory.out_of_reach(target, n_max) for name, theory in known.items()}
         worth = {name: point for name, point in points.items() if not hopeless[name]}
         found = _simulate(worth, measure, seeds, target, n_min, n_max, resolution)
@@ -81,13 +85,13 @@ def plan(
     null = float(np.mean(records.column("null"))) if len(records) else math.nan
     forecasts = {name: theory.need(target, n_min, n_max, null) for name, theory in known.items()}
     needs = [
-        _need(name, found[name], forecasts[name], target, n_max)
+        _need(name, found[name], forecasts[name], target, n_max, point)
         if name in found
         else Need(name, forecasts[name], None, math.inf, 0, None, hopeless[name])
-        for name in points
+        for name, point in points.items()
     ]
     least = next(iter(known.values())).least(target, n_min, n_max, null)
-    options = settings("task", next(iter(points.values())))
+    options = settings("task", next(iter(requests.values())))
     return Plan(label("task", task, options), target, n_min, n_max, seeds, tuple(needs), least, records)
 
 
@@ -109,12 +113,13 @@ def _points(task: Item, learners: Sequence[Item], chosen: Mapping[str, Any]) -> 
     return dict(zip(labels, points, strict=True))
 
 
-def _built(point: Mapping[str, Any], n: int) -> tuple[Any, Any]:
-    return spec({**point, "n_train": n}).build()
+def _known(point: Planned, n: int) -> Known:
+    task, learner = point.build(n)
+    return Known(task, learner, (lambda size: point.build(size)[1]) if point.capacity else None)
 
 
 def _simulate(
-    points: Mapping[str, Mapping[str, Any]],
+    points: Mapping[str, Planned],
     measure: Measure,
     seeds: int,
     target: float,
@@ -139,8 +144,8 @@ def _simulate(
         for name, n in asked.items():
             sizes[name].append(n)
         about = "n = " + ", ".join(str(n) for n in sorted(set(asked.values())))
-        measure([Trials({**points[name], "n_train": n}, seeds) for name, n in asked.items()], about)
-        found |= {name: measure([Trials({**points[name], "n_train": n}, seeds) for n in sizes[name]]) for name in asked}
+        measure([Trials(points[name].at(n), seeds) for name, n in asked.items()], about)
+        found |= {name: measure([Trials(points[name].at(n), seeds) for n in sizes[name]]) for name in asked}
 
 
 def _beyond(sizes: Sequence[int], errors: np.ndarray, target: float, n_max: int) -> int | None:
@@ -157,7 +162,7 @@ def _errors(result: Result, sizes: Sequence[int]) -> np.ndarray:
     return np.array([[found.get((seed, n), math.inf) for n in sorted(sizes)] for seed in range(seeds)])
 
 
-def _need(name: str, result: Result, theory: Forecast | None, target: float, n_max: int) -> Need:
+def _need(name: str, result: Result, theory: Forecast | None, target: float, n_max: int, point: Planned) -> Need:
     sizes = sorted({int(grid.params["n_train"]) for grid in result.figure.scales["quick"]})
     errors = _errors(result, sizes)
     mean = errors.mean(axis=0)
@@ -165,7 +170,7 @@ def _need(name: str, result: Result, theory: Forecast | None, target: float, n_m
     measured = bootstrap(sizes, errors, target)
     note = f"failed: {last_line(result.failed[-1])}" if result.failed and not np.isfinite(mean).any() else ""
     at = measured.value if math.isfinite(measured.value) else float(n_max)
-    return Need(name, theory, measured, float(mean[best]), sizes[best], _cost(result, at), note)
+    return Need(name, theory, measured, float(mean[best]), sizes[best], _cost(result, at), note, point.text(at))
 
 
 def _cost(result: Result, n: float) -> Cost | None:
