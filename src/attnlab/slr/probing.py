@@ -144,9 +144,9 @@ class Reading(NamedTuple):
         informative = np.arange(self.where.shape[1]) == location[:, None]
         return _distance(self.where[informative], self.where[~informative]) ** 2
 
-    def margin(self, signs: np.ndarray) -> float:
-        """The distance of the value scores of good words from those of bad words, in their spread."""
-        return _distance(self.what[signs > 0], self.what[signs < 0])
+    def margin(self, signs: np.ndarray, chosen: np.ndarray | bool = True) -> float:
+        """The distance of the value scores of good words from those of bad ones, in their spread, of all or of some."""
+        return _distance(self.what[(signs > 0) & chosen], self.what[(signs < 0) & chosen])
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> float:

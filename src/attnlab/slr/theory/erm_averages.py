@@ -60,18 +60,26 @@ def compiled(activation: Activation, count: int) -> tuple[Any, Any]:
         r, J = jax.value_and_grad(residual)(chi, omega_v, y, V_v)
         slope = J * r + (chi - omega_k) / V_k
         move = -V_k * (slope - V_k * J * (J @ slope) / (1 + V_k * (J @ J)))
-        trials = chi + jnp.array([0.0, 0.05, 0.25, 0.5, 1.0])[:, None] * move
-        values = jax.vmap(lambda c: phi(c, omega_k, omega_v, y, V_k, V_v))(trials)
-        return trials[jnp.argmin(values)]
+        best, lowest = chi, 0.5 * r**2 + jnp.sum((chi - omega_k) ** 2) / (2 * V_k)
+        for length in (1.0, 0.3, 0.05):
+            trial = chi + length * move
+            value = phi(trial, omega_k, omega_v, y, V_k, V_v)
+            best, lowest = jnp.where(value < lowest, trial, best), jnp.minimum(value, lowest)
+        return best, lowest
 
-    def minimiser(starts: Any, steps: Any, *sample: Any) -> Any:
-        ends = jax.vmap(lambda c: jax.lax.fori_loop(0, steps, lambda _, x: descend(x, *sample), c))(starts)
-        values = jax.vmap(lambda c: phi(c, *sample))(ends)
-        return ends[jnp.argmin(values)]
+    def minimiser(first: Any, second: Any, steps: Any, *sample: Any) -> Any:
+        """The lower of the two valleys that the starts lead to."""
+
+        def follow(_: Any, ends: Any) -> Any:
+            return tuple(descend(end, *sample) for end, _ in ends)
+
+        unknown = jnp.full((), jnp.inf, first.dtype)
+        ends = jax.lax.fori_loop(0, steps, follow, ((first, unknown), (second, unknown)))
+        return jnp.where(ends[0][1] <= ends[1][1], ends[0][0], ends[1][0])
 
     def one(start: Any, omega_k: Any, omega_v: Any, y: Any, V_k: Any, V_v: Any, steps: Any) -> Any:
         """g^k, g^v and the derivatives that the six averages need."""
-        chi = minimiser(jnp.stack([start, omega_k]), steps, omega_k, omega_v, y, V_k, V_v)
+        chi = minimiser(start, omega_k, steps, omega_k, omega_v, y, V_k, V_v)
         inverse = jnp.linalg.inv(jax.hessian(phi)(chi, omega_k, omega_v, y, V_k, V_v))
 
         def g_v(omega_v: Any, y: Any) -> Any:

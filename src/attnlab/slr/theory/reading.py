@@ -44,13 +44,19 @@ def location_accuracy(task: Task) -> Prediction:
 
 @in_any_dimension
 def reading_accuracy(
-    task: Task, margin: float, *, attention: bool = True, n_draws: int = 100_000, seed: Seed = 0
+    task: Task,
+    margin: float,
+    *,
+    others: float | None = None,
+    attention: bool = True,
+    n_draws: int = 100_000,
+    seed: Seed = 0,
 ) -> Prediction:
     r"""Probability that the sign of :math:`\sum_l p_l z_l` is that of the informative token.
 
     With ``attention=False`` the weights are equal, as for a linear read-out of all tokens, which cannot use the
     location: for a large margin it is the share of majorities that the informative token agrees with, 3/4 for L = 3.
-    ``error`` is one standard error.
+    ``others`` is the margin of the tokens that are not informative, where it differs. ``error`` is one standard error.
 
     Source: derived here.  Status: exact up to the stated Monte Carlo error.
     """
@@ -60,7 +66,9 @@ def reading_accuracy(
     sign = rng.choice([-1.0, 1.0], chi.shape)
     chi[:, 0] += shift
     weight = special.softmax(shift * chi, axis=1) if attention else np.ones_like(chi)
-    right = np.sign(np.sum(weight * (noise + margin / 2 * sign), axis=1)) == sign[:, 0]
+    margins = np.full(task.L, margin if others is None else real("others", others))
+    margins[0] = margin
+    right = np.sign(np.sum(weight * (noise + margins / 2 * sign), axis=1)) == sign[:, 0]
     return Prediction(float(right.mean()), float(right.std() / math.sqrt(n_draws)))
 
 
