@@ -18,7 +18,7 @@ SMALL = {
     "rfa.rotation": {"heads": 8, "d": 6, "n_keys": 3, "n": 64, "n_test": 40, "seeds": 2},
     "rfa.staircase": {"heads": 8, "d": 6, "n_keys": 3, "n_max": 128, "n_test": 40, "seeds": 2},
     "rfa.heads": {"d": 6, "n_keys": 3, "n": 64, "n_test": 40, "heads": [8, 16, 0], "seeds": 1},
-    "rfa.heads_needed": {"d": 6, "n_keys": 3, "n": [16, 32], "n_test": 40, "excess": 1.0, "seeds": 2},
+    "rfa.heads_needed": {"d": 8, "n_keys": 3, "n": [16, 32], "n_test": 40, "excess": 1.0, "seeds": 2},
     "rfa.bias-scale": {"heads": 8, "d": 6, "n_keys": 3, "n": 64, "n_test": 40, "seeds": 1},
     "rfa.scores": {"heads": 8, "d": 6, "n_keys": 3, "n_max": 64, "n_test": 40, "seeds": 1},
     "rfa.key-count": {"heads": 8, "d": 6, "n": 64, "n_test": 40, "seeds": 1},

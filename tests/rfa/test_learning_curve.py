@@ -247,7 +247,7 @@ def test_a_list_of_modes_beyond_the_trace_is_not_converged(monkeypatch):
 
 
 def test_a_list_of_modes_that_is_too_short_says_so():
-    # on the circle the eigenvalues fall so slowly that degree 30 is not enough for ten million examples
+    # on the circle the eigenvalues fall so slowly that degree 20 is not enough for ten million examples
     far, near = (theory.learning_curve(make("key_power", 2, 2, 2), n, ridge=0.0) for n in (10**7, 100))
     assert not far.converged
     assert near.converged

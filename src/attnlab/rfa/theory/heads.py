@@ -12,10 +12,11 @@ from attnlab.common.arrays import ArrayLike
 from attnlab.common.prediction import Prediction
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.rfa.task import Task
-from attnlab.rfa.theory.learning_curve import learning_curve
+from attnlab.rfa.theory.learning_curve import learning_curve, values_only
 from attnlab.rfa.theory.spectrum import MODELS
 
-GRID = 160
+GRID = 64
+ZOOMS = 5
 MOST = 1e12
 
 
@@ -43,21 +44,21 @@ def heads_needed(task: Task, n: ArrayLike, excess: float = 0.1, model: str = "rf
 def _needed(task: Task, n: float, excess: float, model: str, ridge: float) -> tuple[float, float, bool]:
     limit = learning_curve(task, n, model, ridge)
 
-    def beyond(units: Any) -> Any:
-        """How far the error is outside the band, in log; positive outside."""
-        ratio = _curve(task, n, model, ridge, units) / limit.value
-        return np.abs(ratio - 1) - excess
+    def outside(units: np.ndarray) -> np.ndarray:
+        ratio = values_only(task, np.full(len(units), n), units, model, ridge) / limit.value
+        return np.flatnonzero(np.abs(ratio - 1) > excess)
 
-    grid = np.geomspace(1, MOST, GRID)
-    outside = np.flatnonzero(beyond(grid) > 0)
-    if not len(outside):
-        return 1.0, 0.0, bool(limit.converged)
-    if outside[-1] == GRID - 1:
-        return math.inf, 0.0, False
-    left, right = np.log(grid[outside[-1]]), np.log(grid[outside[-1] + 1])
-    # Between two points of the grid the error is taken to leave the band once.
-    root = optimize.brentq(lambda log: float(beyond(np.exp([log]))[0]), left, right, xtol=1e-6)
-    return float(math.ceil(np.exp(root) * (1 - 1e-9))), 1.0, bool(limit.converged)
+    low, high = 0.0, np.log(MOST)
+    for _ in range(ZOOMS):
+        # The last point outside the band, ever finer; between two points of a grid the error leaves the band once.
+        grid = np.linspace(low, high, GRID)
+        found = outside(np.exp(grid))
+        if not len(found):
+            return 1.0, 0.0, bool(limit.converged)
+        if found[-1] == GRID - 1:
+            return math.inf, 0.0, False
+        low, high = grid[found[-1]], grid[found[-1] + 1]
+    return float(math.ceil(math.exp(high) * (1 - 1e-9))), 1.0, bool(limit.converged)
 
 
 def interpolation_peak(task: Task, n_units: int, model: str = "rfa", ridge: float = 1e-6) -> Prediction:
@@ -76,22 +77,18 @@ def interpolation_peak(task: Task, n_units: int, model: str = "rfa", ridge: floa
     one_of("model", model, MODELS)
     units = integer("n_heads" if model == "rfa" else "width", n_units, low=1)
     features = units * (task.d + 1) if model == "rfa" else units
-    grid = np.geomspace(1, max(30.0 * features, 10.0), GRID)
-    top = int(np.argmax(_curve(task, grid, model, ridge, float(units))))
+    grid = np.geomspace(1, max(30.0 * features, 10.0), 2 * GRID)
+    top = int(np.argmax(values_only(task, grid, float(units), model, ridge)))
     found = optimize.minimize_scalar(
-        lambda log: -float(_curve(task, np.exp([log]), model, ridge, float(units))[0]),
-        bounds=(np.log(grid[max(top - 1, 0)]), np.log(grid[min(top + 1, GRID - 1)])),
+        lambda log: -float(values_only(task, np.exp([log]), float(units), model, ridge)[0]),
+        bounds=(np.log(grid[max(top - 1, 0)]), np.log(grid[min(top + 1, len(grid) - 1)])),
         method="bounded",
         options={"xatol": 1e-6},
     )
     height = learning_curve(task, float(np.exp(found.x)), model, ridge, **_size(model, units))
-    detail = {**height.detail, "n": float(np.exp(found.x)), "interior": 0 < top < GRID - 1}
+    detail = {**height.detail, "n": float(np.exp(found.x)), "interior": 0 < top < len(grid) - 1}
     return Prediction(height.value, height.error, "asymptotic", height.converged and bool(found.success), detail)
 
 
 def _size(model: str, units: Any) -> dict[str, Any]:
     return {"n_heads" if model == "rfa" else "width": units}
-
-
-def _curve(task: Task, n: Any, model: str, ridge: float, units: Any) -> np.ndarray:
-    return np.asarray(learning_curve(task, n, model, ridge, **_size(model, units)).value)

@@ -98,6 +98,13 @@ def learning_curve(
     )
 
 
+def values_only(task: Task, n: ArrayLike, units: ArrayLike, model: str, ridge: float) -> np.ndarray:
+    """The errors of :func:`learning_curve` along paired sizes and heads (or units), without their uncertainty."""
+    sizes, heads = np.broadcast_arrays(np.asarray(n, dtype=float), np.asarray(units, dtype=float))
+    solved = _solve(spectrum(task.d, task.n_keys, model), sizes, heads, ridge, "features")
+    return relative_error(solved, *modes(task, model), task)
+
+
 def _solve(bulk: Spectrum, n: np.ndarray, units: np.ndarray, ridge: float, tail: str) -> Equivalent:
     if one_of("tail", tail, ("features", "ridge")) == "features":
         return solve(bulk.with_tail(), n, units, n * ridge)

@@ -30,7 +30,7 @@ MODELS = ("rfa", "rfmlp")
 # Highest degree of a listed mode: of query and key each for attention, in all for the MLP. In few dimensions the
 # eigenvalues fall more slowly with the degree than multiplicities grow.
 DEGREES = {"rfa": 10, "rfmlp": 4}
-SMALL_D, SMALL_DEGREES = 8, {"rfa": 30, "rfmlp": 12}
+SMALL_D, SMALL_DEGREES = 8, {"rfa": 20, "rfmlp": 8}
 MLP_TERMS = 120
 
 
