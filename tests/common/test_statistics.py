@@ -7,12 +7,16 @@ from hypothesis import strategies as st
 
 from attnlab.common.records import Records
 from attnlab.common.statistics import (
+    FEWEST,
+    MOST,
     absolute,
     counted,
     deterministic,
     difference,
+    each,
     estimate,
     function_of_means,
+    geometric_mean,
     known,
     largest,
     mean,
@@ -48,6 +52,11 @@ def two_sizes(records: Records) -> float:
     return records.mean("error", n=10, model="a") / records.mean("error", n=40, model="a")
 
 
+def doubled(row) -> float | None:
+    """Twice the error of model a."""
+    return 2 * row["error"] if row["model"] == "a" else None
+
+
 STATISTICS = [
     mean(of("error", n=10, model="a")),
     mean(two_sizes),
@@ -62,6 +71,10 @@ STATISTICS = [
     smallest(lambda r: [absolute(mean(of("error", n=n))) for n in r.values("n")]),
     function_of_means(root_mean_square),
     deterministic(root_mean_square, why="a toy"),
+    geometric_mean(of("error", n=10), of("error", n=MOST)),
+    smallest(each(mean(of("error", model="b")), "n")),
+    mean(of(doubled, n=FEWEST)),
+    proportion_of(of("error"), above=0.05),
 ]
 
 
@@ -131,6 +144,38 @@ def test_a_setting_that_was_run_once_is_no_noise():
     found = estimate(value, Records(tuple(rows), parameters=("part",)))
     alone = estimate(mean(of("x", part="noisy")), Records.of(rows))
     assert found == pytest.approx((alone.value - 10, alone.low - 10, alone.high - 10, 5))
+
+
+def test_a_row_function_reads_the_rows_it_does_not_leave_out():
+    found = estimate(mean(of(doubled, n=10)), Records.of(table()))
+    plain = estimate(mean(of("error", n=10, model="a")), Records.of(table()))
+    assert found == pytest.approx((2 * plain.value, 2 * plain.low, 2 * plain.high, 7))
+    with pytest.raises(LookupError, match="no finished cell for Twice the error of model a"):
+        estimate(mean(of(doubled, model="b")), Records.of(table()))
+
+
+def test_the_ends_of_a_parameter_are_those_of_the_chosen_rows():
+    rows = [row for row in table() if (row["model"], row["n"]) != ("a", 40)]
+    last = estimate(mean(of("error", model="a", n=MOST)), Records.of(rows))
+    assert last == estimate(mean(of("error", model="a", n=20)), Records.of(rows))
+    assert str(of("error", n=MOST)) == "error[n=largest]"
+
+
+def test_each_setting_is_one_part():
+    records = Records.of(table())
+    parts = each(mean(of("error", model="a")), "n")(records)
+    assert len(parts) == 3
+    values = [estimate(mean(of("error", model="a", n=n)), records).value for n in (10, 20, 40)]
+    assert [part.measure(records).value for part in parts] == pytest.approx(values)
+    assert str(each(mean(of("error")), "n")) == "mean: error, at each n"
+
+
+def test_a_geometric_mean_is_the_exponential_of_a_mean():
+    rows = [{"seed": s, "x": float(10**s), "y": 10.0} for s in range(4)]
+    found = estimate(geometric_mean(of("x"), of("y")), Records.of(rows))
+    assert found.value == pytest.approx(10**0.5)
+    # both ends are the same factor away
+    assert found.high / found.value == pytest.approx(found.value / found.low)
 
 
 def test_a_slope_is_that_of_the_law():
