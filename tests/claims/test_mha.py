@@ -20,7 +20,7 @@ def recovered(task, learner):
 
 
 def race(m, seed):
-    return mha.AttentionLearner(m, starts=("random",), validation_fraction=0, certificate_fraction=0, random_state=seed)
+    return mha.AttentionLearner(m, starts=("random",), holdout=None, random_state=seed)
 
 
 @pytest.mark.parametrize("rho", [1.0, 4.0, 12.0])
@@ -53,7 +53,7 @@ def test_unusual_families_are_recovered(family):
 def test_sculpting_finds_sum_and_span_and_then_the_layer(m, rho, n, sum_limit, span_limit):
     for seed in range(3):
         task = mha.Task(d=8, k=2, n_heads=m, rho=rho, seed=seed)
-        learner = mha.SculptingLearner(m, validation_fraction=0, certificate_fraction=0, random_state=seed)
+        learner = mha.SculptingLearner(m, holdout=None, random_state=seed)
         learner.fit(*task.sample(n, seed=100 + seed))
         w_sum = task.W.sum(axis=0)
         assert np.linalg.norm(learner.w_sum_ - w_sum) < sum_limit * np.linalg.norm(w_sum)
@@ -103,9 +103,9 @@ def test_large_parities_defeat_adam_at_its_budget(d, size):
 def test_certificates_of_fitted_layers_are_true():
     task = mha.Task(d=5, k=3, n_heads=1, rho=3.0, noise_std=0.2)
     clean = mha.Task(d=5, k=3, n_heads=1, rho=3.0)
-    misses = 0
+    misses, holdout = 0, mha.Holdout(label_bound=20.0)
     for repeat in range(20):
-        learner = mha.AttentionLearner(1, random_state=repeat, label_bound=20.0).fit(*task.sample(300, seed=repeat))
+        learner = mha.AttentionLearner(1, random_state=repeat, holdout=holdout).fit(*task.sample(300, seed=repeat))
         # the expected squared error against noisy labels: the layer's own error plus the variance of the noise
         X = clean.tokens_of(2000, 10_000 + repeat)
         own = np.mean((learner.predict(X) - mha.attention(X, clean.Theta, clean.W)) ** 2)
