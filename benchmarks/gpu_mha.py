@@ -89,8 +89,8 @@ def step_rates(m: int, d: int, rows: int, size: int) -> list[Row]:
 def recover(m: int, d: int, k: int, seconds: float, rank: int | None = None) -> tuple[Row, bool]:
     """Seconds to recover a layer through ``mha.AttentionLearner`` on JAX's accelerator, compilation included.
 
-    Without ``rank`` a generic layer with all entries of Theta unknown; with it heads of that rank, norms spread tenfold,
-    Gaussian tokens, eight equations for each unknown.
+    Without ``rank`` a generic layer with all entries of Theta unknown; with it heads of that rank, norms spread
+    tenfold, Gaussian tokens, eight equations for each unknown.
     """
     if rank is None:
         task = mha.Task(d=d, k=k, n_heads=m, rho=4.0)
