@@ -21,7 +21,7 @@ EXACT = 1e-8  # V below which the directions are recovered exactly
 SMALL = 1e-2  # an eigenvalue of Q or V below it must also settle relative to its size
 SETTLED = 2e-3  # that relative change
 ZERO = 1e-13  # a rotation to eigenvectors and back leaves this much where Q vanishes
-GUARD = 50  # iterations in which the residual must fall by 10 %
+GUARD = 50  # iterations in which the residual must fall or grow by 10 %
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ def _small_settled(V: np.ndarray, new: np.ndarray) -> bool:
 
 
 def _stagnates(residuals: list[float], tol: float) -> bool:
-    """Whether the residual does not fall any more; before its peak it is the growth of a direction being learned."""
-    since_peak = len(residuals) - int(np.argmax(residuals))
-    return since_peak > GUARD and residuals[-1] > max(tol, 0.9 * residuals[-1 - GUARD])
+    """Whether the residual has stayed where it was; one that grows is a direction that is being learned."""
+    if len(residuals) <= GUARD or residuals[-1] <= tol:
+        return False
+    return 0.9 < residuals[-1] / residuals[-1 - GUARD] < 1.1
