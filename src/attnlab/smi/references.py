@@ -16,7 +16,9 @@ from attnlab.smi.link import Link
 from attnlab.smi.links import as_link
 from attnlab.smi.task import Task
 from attnlab.smi.theory.bayes import state_evolution
+from attnlab.smi.theory.curve import curve
 from attnlab.smi.theory.generalization import generalization_error
+from attnlab.smi.theory.thresholds import weak_recovery
 
 # Two scrambles of 2^10 points: a reference is drawn beside simulations, whose noise is larger.
 DRAWS, REPLICATES = 2**10, 2
@@ -46,9 +48,35 @@ def oracle(task: Task, learner: OraclePredictor, n: int) -> float | None:
 
 @functools.lru_cache(maxsize=1024)
 def _after(link: Link, alpha: float, predictor: str) -> float | None:
+    if link.rank == 1:
+        q = _on_branch(link, alpha)
+        return None if q is None else _error(link, ((q,),), predictor)
     with warnings.catch_warnings(action="ignore"):
         found = state_evolution(link, alpha, draws=DRAWS, replicates=REPLICATES, tol=1e-4)
     return _error(link, _key(found.Q), predictor) if found.converged and found.resolved else None
+
+
+def _on_branch(link: Link, alpha: float) -> float | None:
+    """The overlap of the uninformed branch: below the largest alpha(q) so far, only smaller overlaps are reached."""
+    known = _branch(link)
+    if known is None:
+        return None
+    q, reached = known
+    return float(np.interp(alpha, reached, q))
+
+
+@functools.lru_cache(maxsize=64)
+def _branch(link: Link) -> tuple[np.ndarray, np.ndarray] | None:
+    """Overlaps of one direction, and the alpha from which message passing reaches each: one curve serves all n."""
+    v = np.linspace(0.02, 14.0, 50)
+    with warnings.catch_warnings(action="ignore"):
+        first = weak_recovery(link, draws=DRAWS, replicates=4)
+        found = curve(link, -np.expm1(-v), draws=DRAWS, replicates=REPLICATES)
+    if not found.resolved.any():
+        return None
+    known = found.resolved
+    q, alpha = np.r_[0.0, found.q[known]], np.r_[float(first), np.asarray(found)[known]]
+    return (q, np.maximum.accumulate(alpha)) if np.isfinite(alpha).all() else None
 
 
 def _key(Q: np.ndarray) -> tuple[tuple[float, ...], ...]:

@@ -94,7 +94,8 @@ def _small_settled(V: np.ndarray, new: np.ndarray) -> bool:
 
 
 def _stagnates(residuals: list[float], tol: float) -> bool:
-    """Whether the residual has stayed where it was; one that grows is a direction that is being learned."""
-    if len(residuals) <= GUARD or residuals[-1] <= tol:
+    """Whether the residual stays where it was; one that grows or passes a peak is a direction being learned."""
+    window = residuals[-1 - GUARD :]
+    if len(window) <= GUARD or window[-1] <= tol:
         return False
-    return 0.9 < residuals[-1] / residuals[-1 - GUARD] < 1.1
+    return min(window) > 0.9 * window[0] and max(window) < 1.1 * window[0]

@@ -1,0 +1,48 @@
+"""What the lab is told of test errors, and how learners are saved."""
+
+import numpy as np
+import pytest
+
+from attnlab import persist, smi
+from attnlab.smi.references import bayes, message_passing, null, oracle
+
+
+def test_the_bayes_error_falls_from_the_null_error_to_zero():
+    task = smi.Task("attention", d=50)
+    errors = [bayes(task, None, n) for n in (5, 15, 20, 40)]
+    assert errors[0] == pytest.approx(null(task, None, 5))
+    assert all(a > b for a, b in zip(errors, errors[1:], strict=False))
+    assert errors[-1] < 1e-6
+
+
+def test_the_plug_in_error_is_that_of_a_fit():
+    task = smi.Task("linear(noise=0.1)", d=200)
+    model = smi.AMP(task.link, random_state=0)
+    expected = message_passing(task, model, 200)
+    X, y = task.sample(200)
+    X_test, y_test = task.sample(2000, seed=1)
+    error = ((model.fit(X, y).predict(X_test) - y_test) ** 2).mean()
+    # 1 - q + noise = 0.370; the overlap of one run spreads by sqrt(2 / d), the test set by sqrt(2 / 2000).
+    assert abs(error - expected) < 0.37 * 4 * np.sqrt(2 / 200 + 2 / 2000)
+
+
+def test_the_oracle_keeps_the_noise():
+    task = smi.Task("linear(noise=0.1)", d=20)
+    assert oracle(task, smi.OraclePredictor(task.link, task.W), 10) == pytest.approx(0.1, rel=1e-3)
+    assert oracle(task, smi.OraclePredictor(task.link, 2 * task.W), 10) is None
+
+
+def test_another_link_is_not_predicted():
+    assert message_passing(smi.Task("sign", d=20), smi.AMP("phase_retrieval"), 10) is None
+
+
+@pytest.mark.parametrize("name", ["AMP", "GradientDescent", "OraclePredictor"])
+def test_fitted_learners_are_saved(name, tmp_path):
+    task = smi.Task("attention", d=20, seed=1)
+    X, y = task.sample(30)
+    options = {"OraclePredictor": {"W": task.W}, "GradientDescent": {"n_starts": 1, "n_steps": 5, "tol": 1e9}}
+    model = getattr(smi, name)(task.link, **options.get(name, {})).fit(X, y)
+    persist.save(model, tmp_path / "model.npz")
+    again = persist.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.converged_ == model.converged_
