@@ -154,3 +154,10 @@ def test_no_warning_for_shipped_links():
         warnings.simplefilter("error")
         for name in ("attention", "committee", "product", "deep_attention"):
             checked(name)
+
+
+def test_a_name_does_not_replace_the_check():
+    with pytest.raises(ValueError, match="contradict each other"):
+        checked(make(name="mine", log_density=too_wide))
+    with pytest.raises(ValueError, match="contradict each other"):
+        checked(make(name="sign", parameters=(("noise", 0.0),), log_density=too_wide))

@@ -1,5 +1,7 @@
 """What the lab is told of test errors, and how learners are saved."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ def test_the_bayes_error_falls_from_the_null_error_to_zero():
     task = smi.Task("attention", d=50)
     errors = [bayes(task, None, n) for n in (5, 15, 20, 40)]
     assert errors[0] == pytest.approx(null(task, None, 5))
-    assert all(a > b for a, b in zip(errors, errors[1:], strict=False))
+    assert all(a > b for a, b in itertools.pairwise(errors))
     assert errors[-1] < 1e-6
 
 
@@ -46,3 +48,31 @@ def test_fitted_learners_are_saved(name, tmp_path):
     again = persist.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.converged_ == model.converged_
+
+
+def noisy(z, e):
+    return z[0, 0] + e[0]
+
+
+def density(y, z):
+    return -0.5 * (y - z[0, 0]) ** 2
+
+
+def test_a_link_of_your_own_is_saved_by_its_name(tmp_path):
+    link = smi.Link(1, 1, noise=1, sample=noisy, log_density=density, name="mine")
+    task = smi.Task(link, d=10)
+    X, y = task.sample(20)
+    model = smi.AMP(link, max_iter=5, tol=1.0, random_state=0).fit(X, y)
+    persist.save(model, tmp_path / "model.npz")
+    again = persist.load(tmp_path / "model.npz")
+    assert again.link == "mine"
+    with pytest.raises(ValueError, match="link must be one of"):
+        again.predict(X)
+    np.testing.assert_array_equal(again.set_params(link=link).predict(X), model.predict(X))
+
+
+def test_a_shipped_link_object_is_saved_as_its_text(tmp_path):
+    task = smi.Task(smi.links.attention(tokens=3), d=10)
+    model = smi.OraclePredictor(task.link, task.W).fit(*task.sample(4))
+    persist.save(model, tmp_path / "model.npz")
+    assert persist.load(tmp_path / "model.npz").link == "attention(tokens=3)"

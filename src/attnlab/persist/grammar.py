@@ -60,6 +60,8 @@ def encode(value: Any, arrays: dict[str, np.ndarray], where: str, depth: int = 0
     if isinstance(value, BaseEstimator):
         parts = {"params": each(value.get_params(deep=False)), "fitted": each(_fitted(value, where))}
         return {"$": "estimator", "class": _class_name(kind, where), **parts}
+    if hasattr(kind, "saved_as"):  # an object that a parameter can also give in plain values, such as a text
+        return encode(value.saved_as(), arrays, where, depth + 1)
     if _is_frozen_dataclass(kind):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
         return {"$": "dataclass", "class": _class_name(kind, where), "fields": each(fields)}

@@ -49,7 +49,8 @@ class Link:
     indices : ``(z, e) -> z`` for tilted links, whose tokens carry information: turns Gaussian indices into those of
         the law. It sees the same e as ``sample``.
     read_outputs : ``y (n, ...) -> y``, checks the outputs of a user and raises a ValueError that says what is wrong.
-    name, parameters : of a link that attnlab ships.
+    name : for tables and saved learners.
+    parameters : of a link that attnlab ships.
 
     Functions should be defined once, at module level: a new function object is compiled anew.
 
@@ -125,16 +126,29 @@ class Link:
         size = len(self.free) if self.solve is not None else self.dimension
         return "grid" if size <= GRID_LIMIT and (self.smooth or self.solve is not None) else "points"
 
+    @property
+    def shipped(self) -> bool:
+        """Whether it is one of attnlab's own, which its text names."""
+        from attnlab.smi.links.named import SHIPPED
+
+        return self.name in SHIPPED and SHIPPED[self.name](**dict(self.parameters)).sample is self.sample
+
     def __str__(self) -> str:
         inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters)
-        return f"{self.name}({inside})" if self.name else f"link of rank {self.rank} on {self.tokens} token(s)"
+        if self.name:
+            return f"{self.name}({inside})" if self.shipped else self.name
+        return f"link of rank {self.rank} on {self.tokens} token(s)"
 
     def __repr__(self) -> str:
-        return f"smi.links.{self}" if self.name else f"<{self}>"
+        return f"smi.links.{self}" if self.shipped else f"<{self}>"
+
+    def saved_as(self) -> str:
+        """What a saved learner keeps: a text. A link of your own must be given again (``set_params``)."""
+        return str(self)
 
     def __reduce__(self) -> Any:
         """A shipped link travels to other processes by name: its functions are closures."""
-        if self.name:
+        if self.shipped:
             from attnlab.smi.links import named
 
             return named, (str(self),)
