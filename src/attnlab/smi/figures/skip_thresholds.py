@@ -67,13 +67,13 @@ def draw(records: Records) -> Canvas:
 
 def least_over_bound(records: Records) -> float:
     """Smallest threshold of layer 2 over the exact bound."""
-    return min(row["threshold"] / row["bound"] for row in records.where(layer=2))
+    return float(min(row["threshold"] / row["bound"] for row in records.where(layer=2)))
 
 
 def published_over_bound(records: Records) -> float:
     """Largest published threshold of layer 2 with skip >= 1, over the exact bound."""
     chosen = [row for row in records.where(layer=2) if row["skip"] >= 1]
-    return max(row["published"] / row["bound"] for row in chosen)
+    return float(max(row["published"] / row["bound"] for row in chosen))
 
 
 def first_layer(records: Records) -> float:
