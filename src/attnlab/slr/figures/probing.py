@@ -174,7 +174,7 @@ def _draw_location(axes: Axes, records: Records) -> None:
     _draw_lines(axes, adjectives, names | {"control: random places": "random_places"}, "location found (top 1 of 3)")
     _draw_lines(axes, nouns, {"at nouns, new nouns": "top1_shifted"}, "location found (top 1 of 3)", first=3)
     axes.axhline(1 / 3, color=COLORS[7], linestyle=":", label="chance")
-    axes.legend(loc="lower right")
+    axes.legend(loc="center right")
 
 
 def _draw_theory(axes: Axes, records: Records) -> None:
