@@ -14,8 +14,23 @@ PAPER = {"d": 400, "L": 10, "gamma": 2**-0.5}
 
 
 def run(seconds: float, *, tiny: bool = False) -> list[Row]:
-    """A million starts; far less than any time allowed."""
-    return [say(overlap_map(200, 50) if tiny else overlap_map(1_000_000, 1000))]
+    """A million starts; the schedule and the thousand starts of ``slr.success`` at paper scale. Seconds in all."""
+    if tiny:
+        return [say(overlap_map(200, 50)), say(paper_scale("success", 0.1, 0.0, 20, 50))]
+    return [
+        say(overlap_map(1_000_000, 1000)),
+        say(paper_scale("success", 0.1, 0.0, 1000, 12_000)),
+        say(paper_scale("schedule", 1.0, 1e-4, 1000, 120_000)),
+    ]
+
+
+def paper_scale(name: str, lam: float, decay: float, runs: int, steps: int) -> Row:
+    """A whole experiment by the call that the figures make, on the device that JAX prefers."""
+    start = theory.initial_overlaps(PAPER["d"], runs)
+    options = {"lam": lam, "decay": decay, "step": 4e-3, "n_steps": steps, "log_every": steps, "check_step": False}
+    timing = measure(lambda: theory.gradient_descent(start, **PAPER, **options), 3)
+    detail = f"{runs} starts x {steps} steps, d = 400"
+    return Row(f"slr gpu: {name}", timing.median, "s", "", detail, spread=timing.spread)
 
 
 def overlap_map(runs: int, steps: int) -> Row:
