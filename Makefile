@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce confirm test test-all release-check mutations check docs bench clean
+.PHONY: help setup reproduce confirm test test-all release-check mutations check docs bench clean faults slurm-test
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,14 @@ release-check: test-all docs ## before a release: all tests, every claim measure
 
 mutations: $(READY) ## wrong signs in what decides: which tests notice; writes docs/mutations.md
 	$(BIN)/python -m benchmarks.mutations
+
+faults: $(READY) ## kills, damage, hostile stores; writes docs/faults.md
+	FAULT_PAGE=docs/faults.md $(BIN)/python -m pytest tests/faults -m 'slow or not slow'
+
+slurm-test: $(READY) ## install SLURM (Debian, root) and run the command line under it
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge
+	FAULT_PAGE=docs/faults.md $(BIN)/python -m pytest tests/faults/test_slurm.py -m 'slow or not slow'
 
 check: $(READY) ## lint and types
 	$(BIN)/ruff check .

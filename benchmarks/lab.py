@@ -12,7 +12,7 @@ from attnlab.common.drawing import panels
 from attnlab.common.figure import Figure, Grid
 from attnlab.lab import DaskEngine, LocalWorkers, SerialEngine, registry
 from attnlab.lab.outcome import compute
-from attnlab.lab.runner import compute_cells
+from attnlab.lab.runner import compute_cells, missing_cells
 from attnlab.lab.store import Store
 from benchmarks.harness import Row, growth_row, middle, run_apart
 
@@ -24,12 +24,19 @@ REPRESENTATIVE = ("rfa.rotation", "aim.softmax")
 def run() -> list[Row]:
     """All rows."""
     with tempfile.TemporaryDirectory() as folder:
-        return [*commits(Path(folder)), *overhead(Path(folder)), *workers_or_threads()]
+        return [
+            *commits(Path(folder)),
+            *overhead(Path(folder)),
+            *throughput(),
+            *sizes_of_sweeps(),
+            *workers_or_threads(),
+        ]
 
 
 def run_cell(params, seed):
     """Sleep, then return a number."""
-    time.sleep(params["sleep"])
+    if params["sleep"]:
+        time.sleep(params["sleep"])
     return {"value": float(np.random.default_rng(seed).standard_normal())}
 
 
@@ -80,6 +87,64 @@ def overhead(folder: Path, n: int = 300, sizes: tuple[int, ...] = (50, 200, 800)
         Row("lab: driver overhead per cell", extra, "ms", "<= 20", detail, spread=spread),
         growth_row("lab: driver in cells", sizes, times, 1.0, detail="cells that take no time, two workers"),
     ]
+
+
+def driver_cost(workers: int, n: int = 2000) -> tuple[float, float]:
+    """CPU milliseconds of the driver for a cell that takes no time, and cells in a second, on local workers."""
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "s.sqlite", writable=True) as store:
+        marks: list[tuple[float, float]] = []
+        engine = DaskEngine(LocalWorkers(workers)) if workers else SerialEngine()
+        cells = figure(n, 0.0).cells("quick")
+        report = lambda outcome: marks.append((time.process_time(), time.perf_counter()))  # noqa: E731
+        compute_cells(cells, store, engine, report=report)
+    # the first cells go out one by one, until their time is known
+    (cpu, wall), (cpu_end, wall_end) = marks[n // 4], marks[-1]
+    count = n - 1 - n // 4
+    return 1000 * (cpu_end - cpu) / count, count / (wall_end - wall)
+
+
+def throughput() -> list[Row]:
+    """What the driver spends on a cell: it bounds how many workers one driver can keep busy."""
+    rows = []
+    for workers, target in ((0, "<= 1"), (2, "<= 2"), (8, "<= 2")):
+        cost, rate = driver_cost(workers)
+        where = f"{workers} local workers" if workers else "in this process"
+        detail = f"cells that take no time, {where}; {rate:.0f} cells a second"
+        rows.append(Row(f"lab: driver CPU per cell, {where}", cost, "ms", target, detail))
+        if workers == 8:
+            rows.append(
+                Row("lab: empty cells on 8 local workers", rate, "1/s", ">= 1000", f"{cost:.2f} ms of the driver")
+            )
+    return rows
+
+
+def sizes_of_sweeps(sizes: tuple[int, ...] = (10_000, 100_000)) -> list[Row]:
+    """Whether a cell of a large sweep costs what a cell of a small one does, and how long a resumed run looks."""
+    rows, per_cell = [], []
+    for n in sizes:
+        program = f"from benchmarks import lab; print(*lab.large_sweep({n}))"
+        printed, peak = run_apart(program)
+        cell, resume = (float(word) for word in printed.split())
+        per_cell.append(cell)
+        rows.append(
+            Row(f"lab: resume a sweep of {n} cells", resume, "s", "<= 20", "CPU seconds, all cells done", memory=peak)
+        )
+    ratio = per_cell[-1] / per_cell[0]
+    detail = ", ".join(f"{n}: {1000 * cell:.3f} ms" for n, cell in zip(sizes, per_cell, strict=True))
+    rows.append(Row("lab: CPU of a cell, largest against smallest sweep", ratio, "ratio", "<= 1.5", detail))
+    return rows
+
+
+def large_sweep(n: int) -> tuple[float, float]:
+    """CPU seconds of a trivial cell in a sweep of ``n``, and of finding that nothing is left of it."""
+    asked = figure(n, 0.0)
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "s.sqlite", writable=True) as store:
+        start = time.process_time()
+        compute_cells(missing_cells([asked], "quick", store), store, SerialEngine())
+        done = time.process_time()
+        if len(missing_cells([asked], "quick", store)):
+            raise RuntimeError("a finished sweep has missing cells")
+        return (done - start) / n, time.process_time() - done
 
 
 def sweep_seconds(name: str, workers: int) -> float:

@@ -29,7 +29,7 @@ LIBRARY = "attnlab"
 # Rooms whose files hold more than what computes a cell.
 MIXED = ("figures", "arena")
 # Modules that say what a figure, a claim or a picture is; no result of a cell depends on them.
-_OF_FIGURES = ("figure", "drawing", "reference", "claim", "records")
+_OF_FIGURES = ("table", "figure", "drawing", "reference", "claim", "records")
 _OF_CLAIMS = ("statistics", "kinds", "quantities", "intervals", "composed", "power")
 DESCRIPTIONS = frozenset(f"{LIBRARY}.common.{name}" for name in _OF_FIGURES + _OF_CLAIMS)
 

@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnlab.common.intervals import Share
+from attnlab.common.table import Columns
 
 Row = Mapping[str, Any]
 CONFIDENCE = 0.95
+# Rows beyond these share columns: a dictionary for each of a million would take gigabytes.
+PACKED = 50_000
 
 
 class Estimate(NamedTuple):
@@ -52,9 +55,12 @@ class Records:
     def of(cls, rows: Iterable[Row]) -> Records:
         """Collect rows; a row whose results are a list under ``rows`` becomes one row for each of them."""
         flat: list[Row] = []
+        table = Columns()
         for row in rows:
             common = {key: value for key, value in row.items() if key != "rows"}
-            flat.extend({**common, **extra} for extra in row.get("rows", [{}]))
+            for extra in row.get("rows", [{}]):
+                whole = {**common, **extra}
+                flat.append(whole if len(flat) < PACKED else table.append(whole))
         return cls(tuple(flat))
 
     def __len__(self) -> int:

@@ -8,7 +8,7 @@ import itertools
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from attnlab.lab.store.committed import CommitLog, Tally
 from attnlab.lab.store.locking import OpenFile
 from attnlab.lab.store.payload import sha256
 from attnlab.lab.store.recovery import clear_log, lost_rows, missing_log, recover
-from attnlab.lab.store.row import COLUMNS, StoredCell, parsed
+from attnlab.lab.store.row import COLUMNS, StoredCell, parsed, values_of
 from attnlab.lab.store.schema import store_errors
 
 if TYPE_CHECKING:
@@ -152,7 +152,9 @@ class Store:
                 if old is not None and status == "done" and code == row.code and not heal:
                     continue
                 self.arrays.write(content)
-                self._db.execute(_INSERT if old is None else _UPDATE, (*astuple(row), *([row.id] * (old is not None))))
+                self._db.execute(
+                    _INSERT if old is None else _UPDATE, (*values_of(row), *([row.id] * (old is not None)))
+                )
                 tally = tally.replaced(old, row.payload_hash)
                 written.append((row.id, row.payload_hash))
             self._set("committed", str(tally))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -69,6 +70,8 @@ class StoredCell:
 
 
 COLUMNS = ", ".join(field.name for field in fields(StoredCell))
+# dataclasses.astuple copies every value deeply
+values_of = operator.attrgetter(*COLUMNS.split(", "))
 _TYPES: list[Any] = [{"str": str, "int": int, "float": (float, int)}[str(field.type)] for field in fields(StoredCell)]
 
 

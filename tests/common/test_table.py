@@ -1,0 +1,41 @@
+import numpy as np
+
+from attnlab.common.records import PACKED, Records
+from attnlab.common.table import Columns
+
+ROWS = [
+    {"a": 1, "b": 0.5, "c": "x"},
+    {"a": 2, "b": 1, "c": None},
+    {"a": 2**70, "c": "x", "d": [1, 2]},
+    {"b": True, "e": np.arange(3)},
+    {},
+]
+
+
+def test_packed_rows_read_as_the_dictionaries_they_were_made_from():
+    table = Columns()
+    packed = [table.append(row) for row in ROWS]
+    for row, found in zip(ROWS, packed, strict=True):
+        assert list(found) == list(row)
+        assert len(found) == len(row)
+        for name in "abcde":
+            assert (name in found) == (name in row)
+            assert type(found.get(name)) is type(row.get(name))
+        assert {name: repr(value) for name, value in found.items()} == {
+            name: repr(value) for name, value in row.items()
+        }
+
+
+def test_large_records_answer_as_small_ones_do(monkeypatch):
+    rows = [{"cell": f"{i}", "x": i % 7, "y": i * 0.25, "seed": i // 7, "name": "ab"[i % 2]} for i in range(60)]
+    plain = Records.of(rows)
+    monkeypatch.setattr("attnlab.common.records.PACKED", 10)
+    packed = Records.of(rows)
+    assert PACKED > 1000
+    assert len(packed) == len(plain) == 60
+    assert [dict(row) for row in packed] == [dict(row) for row in plain]
+    assert packed.values("x") == plain.values("x")
+    assert packed.where(x=3, name="a").mean("y") == plain.where(x=3, name="a").mean("y")
+    for ours, theirs in zip(packed.curve("x", "y"), plain.curve("x", "y"), strict=True):
+        assert np.array_equal(ours, theirs)
+    assert len(packed.without_seed(2)) == len(plain.without_seed(2))
