@@ -215,8 +215,20 @@ def page(kept: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def keep(
+    kept: dict[str, dict[str, Any]], target: Target, outcomes: Sequence[tuple[Mutant, bool]]
+) -> dict[str, dict[str, Any]]:
+    """Write what is known of a target beside the others, and the page."""
+    today = datetime.date.today().isoformat()
+    known = kept | {target.name: {"what": target.what, "run": today, "outcomes": entries(outcomes)}}
+    ordered = {each.name: known[each.name] for each in TARGETS if each.name in known}
+    DATA.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
+    PAGE.write_text(page(ordered))
+    return ordered
+
+
 def main() -> None:
-    """Run the mutants of all targets, or of those whose function is named; a target's outcomes are kept as it ends."""
+    """Run the mutants of all targets, or of those whose function is named; outcomes are kept as they come."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("functions", nargs="*", help="only these functions")
     parser.add_argument("--most", type=int, default=12, help="changes of one function")
@@ -231,11 +243,7 @@ def main() -> None:
             outcomes.append((mutant, survives(mutant, options.limit)))
             word = "SURVIVED" if outcomes[-1][1] else "noticed"
             print(f"{word} {target.function}:{mutant.line} {mutant.change}", flush=True)
-        today = datetime.date.today().isoformat()
-        kept[target.name] = {"what": target.what, "run": today, "outcomes": entries(outcomes)}
-        kept = {known.name: kept[known.name] for known in TARGETS if known.name in kept}
-        DATA.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-        PAGE.write_text(page(kept))
+            kept = keep(kept, target, outcomes)
     sys.exit(int(any(outcome["survived"] for target in kept.values() for outcome in target["outcomes"])))
 
 

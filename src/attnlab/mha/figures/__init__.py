@@ -37,5 +37,6 @@ FIGURES: tuple[Figure, ...] = (
 PAPERS = {
     "2402.04084": "Provably learning a multi-head attention layer",
     "2601.16873": "Provably learning attention with queries",
+    "2608.03294": "S. Kim, I. Kim, J. Guo: several heads from value queries",
     "0907.3740": "Empirical Bernstein bounds and sample variance penalization",
 }
