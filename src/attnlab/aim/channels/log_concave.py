@@ -20,6 +20,7 @@ NODES = 32
 NEWTON_STEPS = 12
 TAIL = -4.0  # below it a continued fraction: the ratio of two tiny numbers would lose its digits, in float32 first
 FRACTION_DEPTH = 24
+HALF_LOG = float(np.log(2 * np.pi) / 2)  # a Python number keeps float32 arrays float32
 
 
 def hazard(u: jax.Array) -> jax.Array:
@@ -29,20 +30,19 @@ def hazard(u: jax.Array) -> jax.Array:
     for depth in range(FRACTION_DEPTH, 0, -1):
         fraction = t + depth / fraction
     near = jnp.maximum(u, TAIL)
-    ratio = jnp.exp(-(near**2) / 2 - np.log(2 * np.pi) / 2 - log_ndtr(near))
+    ratio = jnp.exp(-(near**2) / 2 - HALF_LOG - log_ndtr(near))
     return jnp.where(u < TAIL, fraction, ratio)
 
 
 def hazard_means(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """log Z (...,) and the posterior means of lambda_i (..., m), for a and b of shape (..., m)."""
-    x = jnp.zeros(a.shape[:-1], a.dtype)
-    curvature = jnp.ones_like(x)
-    for _ in range(NEWTON_STEPS):
-        u = a + b * x[..., None]
-        rate = hazard(u)
-        # the second derivative of the logarithm lies between -1 - sum b^2 and -1: Newton's method cannot run away
-        curvature = 1 + (b**2 * jnp.clip(rate * (u + rate), 0.0, 1.0)).sum(axis=-1)
-        x = x + (-x + (b * rate).sum(axis=-1)) / curvature
+
+    def newton(_: int, x: jax.Array) -> jax.Array:
+        slope, curvature = _slope_and_curvature(a, b, x)
+        return x + slope / curvature
+
+    x = jax.lax.fori_loop(0, NEWTON_STEPS, newton, jnp.zeros(a.shape[:-1], a.dtype))
+    _, curvature = _slope_and_curvature(a, b, x)
     xi, weights = (jnp.asarray(values, a.dtype) for values in gauss_hermite(NODES))
     spread = 1 / jnp.sqrt(curvature)
     nodes = x[..., None] + spread[..., None] * xi
@@ -51,3 +51,12 @@ def hazard_means(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     log_z = logsumexp(log_p, axis=-1, keepdims=True)
     means = jnp.einsum("...j,...ji->...i", jnp.exp(log_p - log_z), hazard(u))
     return log_z[..., 0] + jnp.log(spread), means
+
+
+def _slope_and_curvature(a: jax.Array, b: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """First derivative of the logarithm of the integrand, and minus the second, which lies between 1 and 1 + sum b^2:
+    Newton's method cannot run away.
+    """
+    u = a + b * x[..., None]
+    rate = hazard(u)
+    return -x + (b * rate).sum(axis=-1), 1 + (b**2 * jnp.clip(rate * (u + rate), 0.0, 1.0)).sum(axis=-1)

@@ -1,0 +1,69 @@
+"""The output function of hardmax far from where the outcome is likely."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import log_ndtr
+
+from attnlab.aim.channels import Hardmax
+from attnlab.aim.channels.log_concave import hazard, hazard_means
+from attnlab.aim.indices import Layout
+
+
+def log_integrand(x, k):
+    """Two tied tokens, both logit differences k standard deviations on the wrong side."""
+    return -(x**2) / 2 + 2 * log_ndtr(np.sqrt(1.5) * k + x / np.sqrt(2))
+
+
+def slope_by_quadrature(k):
+    """d log Phi_2(k, k; 1/3) / dk_1, the integrand centred at its maximum."""
+    grid = np.linspace(0, -2 * k + 10, 20_001)
+    centre = grid[np.argmax(log_integrand(grid, k))]
+    top = log_integrand(centre, k)
+    weight = lambda x: np.exp(log_integrand(x, k) - top)  # noqa: E731
+    inner = lambda x: np.sqrt(1.5) * k + x / np.sqrt(2)  # noqa: E731
+    rate = lambda x: np.exp(-(inner(x) ** 2) / 2 - np.log(2 * np.pi) / 2 - log_ndtr(inner(x)))  # noqa: E731
+    ends = centre - 12, centre + 12
+    return np.sqrt(1.5) * quad(lambda x: weight(x) * rate(x), *ends)[0] / quad(weight, *ends)[0]
+
+
+@pytest.mark.parametrize("k", [-40.0, -20.0, -15.0, -3.0, 0.0, 5.0])
+def test_two_tied_tokens(k):
+    V = 0.7
+    h = k * np.sqrt(3 * V)
+    omega = np.array([[h / np.sqrt(2), 0.0, h / np.sqrt(2)]])
+    with jax.enable_x64(True):
+        g = np.asarray(Hardmax().g(jnp.array([[0.0, 1.0]]), jnp.asarray(omega), jnp.asarray(V), Layout(2, 2)))
+    slope = g[0, 0] / np.sqrt(2) * np.sqrt(3 * V)
+    assert slope == pytest.approx(slope_by_quadrature(k), rel=1e-6)
+
+
+def test_the_reference_value():
+    # k = (-15, -15): g_11 = sqrt(2/3) d log Phi_2/dk_1 at V = 1, where nodes at the prior gave 1e5
+    assert np.sqrt(2 / 3) * slope_by_quadrature(-15.0) == pytest.approx(9.24, abs=0.005)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_hazard_in_both_precisions(dtype):
+    u = np.array([-40.0, -10.0, -4.1, -3.9, 0.0, 3.0])
+    expected = np.exp(-(u**2) / 2 - np.log(2 * np.pi) / 2 - log_ndtr(u))
+    with jax.enable_x64(True):
+        found = np.asarray(hazard(jnp.asarray(u, dtype)))
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=2e-5 if dtype == jnp.float32 else 1e-10)
+
+
+@pytest.mark.parametrize("lead", [-40.0, -8.0, 0.0, 6.0])
+def test_untied_rows(lead):
+    with jax.enable_x64(True):
+        a = jnp.array([[lead, lead / 2]])
+        log_z, means = hazard_means(a, jnp.ones_like(a))
+    x = np.linspace(-60, 60, 240_001)
+    log_p = -(x**2) / 2 + log_ndtr(lead + x) + log_ndtr(lead / 2 + x)
+    p = np.exp(log_p - log_p.max())
+    rate = np.exp(-((lead + x) ** 2) / 2 - np.log(2 * np.pi) / 2 - log_ndtr(lead + x))
+    assert float(means[0, 0]) == pytest.approx((p * rate).sum() / p.sum(), rel=1e-6)
+    expected = log_p.max() + np.log(p.sum() * (x[1] - x[0]) / np.sqrt(2 * np.pi))
+    assert float(log_z[0]) == pytest.approx(expected, abs=1e-6)
