@@ -75,7 +75,7 @@ def test_recovery_and_weak_recovery():
     assert float(theory.mmse(0.2, np.inf, **UNTIED)) == pytest.approx(0.6, abs=1e-12)
     assert float(theory.weak_recovery_threshold(2, "hardmax", **CROSS)) == pytest.approx(np.pi / 4, abs=1e-8)
     three = theory.weak_recovery_threshold(3, "hardmax", **CROSS)
-    assert float(three) == pytest.approx(8 * np.pi / 81, abs=1e-5)
+    assert float(three) == pytest.approx(8 * np.pi / 81, abs=1e-6)
 
 
 @pytest.mark.parametrize(("column", "rho"), list(enumerate((0.1, 0.5, 2))))

@@ -2,7 +2,8 @@
 
 from attnlab.aim.theory.bayes import StateEvolution, error_parts, mmse, parametric_curve, state_evolution
 from attnlab.aim.theory.deep import DeepEvolution, deep_state_evolution, deep_strength
-from attnlab.aim.theory.erm import ERM, erm, erm_density, erm_interpolation_threshold, erm_recovery_threshold
+from attnlab.aim.theory.erm import ERM, erm, erm_interpolation_threshold, erm_recovery_threshold
+from attnlab.aim.theory.erm import erm_density as erm_density  # of a result, so that no command line can call it
 from attnlab.aim.theory.free_entropy import free_entropy, log_energy_information, mutual_information, output_entropy
 from attnlab.aim.theory.generalization import generalization_error
 from attnlab.aim.theory.learning_flow import (
@@ -45,7 +46,6 @@ __all__ = [
     "deep_state_evolution",
     "deep_strength",
     "erm",
-    "erm_density",
     "erm_interpolation_threshold",
     "erm_recovery_threshold",
     "error_parts",
