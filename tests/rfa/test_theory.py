@@ -204,6 +204,13 @@ def test_bounds_behave():
     assert theory.heads_bound(task, M) <= 0.1 < theory.heads_bound(task, M - 1)
     assert theory.excess_risk_bound(task, 400) == pytest.approx(2 * theory.excess_risk_bound(task, 1600))
     assert theory.excess_risk_bound(task, 400, 1000, form="paper") > theory.excess_risk_bound(task, 400, 1000)
+    # one witness: its norm tends to that of infinitely many heads, its distance to zero
+    few, many = theory.witness(task, 10**3), theory.witness(task, 10**9)
+    assert many.radius == pytest.approx(4, rel=1e-3)
+    assert many.trace == pytest.approx(theory.attention_trace(16, 16), rel=2e-3)
+    assert few.radius > many.radius
+    assert few.distance == pytest.approx(1000 * many.distance)
+    assert theory.excess_risk_bound(task, 400, 10**9) > theory.excess_risk_bound(task, 400)
     n = theory.sample_size(task, 0.1)
     assert theory.excess_risk_bound(task, n) <= 0.1 < theory.excess_risk_bound(task, n - 10)
     assert theory.sample_size(Task("correlation", p=1, d=256), 0.1, model="brfa") < theory.sample_size(
@@ -237,3 +244,23 @@ def test_what_is_not_known_is_refused():
         theory.complexity(Task(KEY), "brfa")
     with pytest.raises(ValueError, match="rfa' only"):
         theory.excess_risk_bound(Task(KEY), 10, 10, model="rfmlp")
+
+
+def test_the_event_of_a_witness_has_the_probability_it_says():
+    d, M, delta, b = 6, 40, 0.3, np.eye(6)[0]
+    task = Task(KEY, p=2, d=d, n_keys=4)
+    X = task.sample(400, seed=2)[0]
+    Xt = np.concatenate([X, np.ones((*X.shape[:2], 1))], axis=2)
+    y = ((X[:, 1:] @ b) ** 2).mean(axis=1)
+    bound, failures = theory.witness(task, M, delta=delta), 0
+    for seed in range(60):
+        W = AttentionFeatures(M, d, seed, mean_matrix(None, d)).heads(0).astype(float)
+        v = 8 * np.outer(W[:, d, :d] @ b, b)
+        A = np.maximum(np.einsum("na,mab,nib->nmi", Xt[:, 0], W, Xt[:, 1:], optimize=True), 0)
+        phi = np.einsum("nmi,nid->nmd", A, Xt[:, 1:]) / 4
+        distance = np.sqrt(np.mean((np.einsum("nmd,md->n", phi[..., :d], v) / M - y) ** 2))
+        trace = np.mean(np.sum(phi**2, axis=(1, 2))) / M
+        norm = np.sqrt(np.sum(v**2) / M)
+        failures += norm > bound.radius or distance > bound.distance or trace > bound.trace
+    # three standard deviations of 60 draws above the share promised
+    assert failures / 60 <= delta + 3 * np.sqrt(delta * (1 - delta) / 60)

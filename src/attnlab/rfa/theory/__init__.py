@@ -1,11 +1,13 @@
 """Predictions: complexities, spectra, learning curves and bounds of random-feature attention."""
 
+from attnlab.rfa.theory.bounds import Witness as Witness
 from attnlab.rfa.theory.bounds import excess_risk_bound as excess_risk_bound
 from attnlab.rfa.theory.bounds import heads_bound as heads_bound
 from attnlab.rfa.theory.bounds import heads_for_bound as heads_for_bound
 from attnlab.rfa.theory.bounds import rademacher_ball as rademacher_ball
 from attnlab.rfa.theory.bounds import rademacher_heads as rademacher_heads
 from attnlab.rfa.theory.bounds import sample_size as sample_size
+from attnlab.rfa.theory.bounds import witness as witness
 from attnlab.rfa.theory.brfa import biased_trace_bound as biased_trace_bound
 from attnlab.rfa.theory.brfa import dimension_free_cost as dimension_free_cost
 from attnlab.rfa.theory.complexity import beta as beta

@@ -13,6 +13,7 @@ K           kernel; E K(x,x) its mean diagonal
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +29,48 @@ from attnlab.rfa.theory.complexity import (
     witness_degree,
 )
 from attnlab.rfa.theory.spectrum import attention_trace
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Values v(W_m) / M of M random heads that represent f* up to a distance, on an event of probability 1 - delta.
+
+    Attributes
+    ----------
+    radius : bound on |theta|, the norm of the witness.
+    distance : bound on its distance to f* in L2.
+    trace : bound on the mean diagonal of the kernel of the M heads.
+    """
+
+    radius: float
+    distance: float
+    trace: float
+
+
+def witness(task: Task, n_heads: int, *, delta: float = 0.1) -> Witness:
+    r"""One witness for M heads, and the event on which its norm, its distance and the kernel's trace are bounded.
+
+    With v(W) a polynomial of degree k in W, :math:`B = \mathbb{E}|v|^2` and T = E K(x, x), each of
+
+    .. math:: |\theta|^2 \le B\Big(1 + \sqrt{3(9^k-1)/\delta M}\Big), \quad
+              \|f_* - f_M\|^2 \le \frac{3}{\delta}\,\frac{2\sqrt{3/2}\,3^k B}{M}, \quad
+              \mathbb{E}_x K_M(x, x) \le T + \sqrt{18/\delta M}
+
+    fails with probability at most delta/3: the first and third by Chebyshev's inequality with the fourth moments
+    :math:`\mathbb{E}|v|^4 \le 9^k B^2` and :math:`\mathbb{E}|\phi|^4 \le 6`, or by Markov's where that is smaller, the
+    second by Markov's.
+
+    Source: derived here.  Status: bound, for tokens on the unit sphere.
+    """
+    M, delta = integer("n_heads", n_heads, low=1), real("delta", delta, low=0, high=1, open_low=True)
+    terms = [(*witness_degree(*degrees), norm) for degrees, norm in tensors(task).items()]
+    k, B = max(k for k, _, _ in terms), sum(math.sqrt(price) * norm for _, price, norm in terms) ** 2
+    trace = attention_trace(task.d, task.n_keys)
+    return Witness(
+        radius=math.sqrt(B * min(1 + math.sqrt(3 * (9.0**k - 1) / (delta * M)), 3 / delta)),
+        distance=math.sqrt(3 / delta * heads_bound(task, M)),
+        trace=min(trace + math.sqrt(18 / (delta * M)), 3 * trace / delta),
+    )
 
 
 def heads_bound(task: Task, n_heads: int, *, form: str = "explicit", delta: float = 0.1) -> float:
@@ -81,10 +124,11 @@ def excess_risk_bound(
 ) -> float:
     r"""Bound on the excess risk of the norm-constrained learner under a 1-Lipschitz loss.
 
-    ``explicit``: :math:`2R\sqrt{\mathbb{E}K(x,x)/n} + \|f_* - f_M\|_{L2}` with :math:`R^2 = B` for infinitely many
-    heads and :math:`R^2 = B/\delta` for M. For ``brfa`` B is that of an approximation within relative squared error
-    eps, whose distance :math:`\sqrt{\varepsilon\,\mathbb{E}F^2}` is added; finitely many heads are bounded for ``rfa``
-    only.
+    ``explicit``: :math:`2R\sqrt{\mathbb{E}K(x,x)/n} + \|f_* - f_M\|_{L2}`, in expectation over the sample. For
+    infinitely many heads R is the norm of f*. For M of them R, the distance and the trace are those of one
+    :func:`witness`, all on one event of probability 1 - delta over the heads; the learner minimises over that ball. For
+    ``brfa`` B is that of an approximation within relative squared error eps, whose distance
+    :math:`\sqrt{\varepsilon\,\mathbb{E}F^2}` is added; finitely many heads are bounded for ``rfa`` only.
     ``paper``: :math:`\sqrt B\,\big[\sqrt{\log(dM)\log(nNM)/n} + \sqrt{(d^2 + \log M)/(\delta M)}\big]` with
     constant one.
 
@@ -101,13 +145,13 @@ def excess_risk_bound(
         return math.sqrt(complexity(task, model, form="paper")) * (
             statistical + math.sqrt((d**2 + math.log(M)) / (delta * M))
         )
-    B, trace = _complexity_and_trace(task, model, eps)
-    distance = math.sqrt(eps * sum(task.energies.values())) if model == "brfa" else 0.0
     if n_heads is not None:
         if model != "rfa":
             raise ValueError(f"finitely many heads are bounded for model='rfa' only, got {model!r}")
-        distance += math.sqrt(heads_bound(task, n_heads))
-        B /= delta
+        found = witness(task, n_heads, delta=delta)
+        return 2 * found.radius * math.sqrt(found.trace / n) + found.distance
+    B, trace = _complexity_and_trace(task, model, eps)
+    distance = math.sqrt(eps * sum(task.energies.values())) if model == "brfa" else 0.0
     return 2 * math.sqrt(B * trace / n) + distance
 
 
