@@ -33,6 +33,13 @@ def test_channels_say_whether_they_see_the_scale(channel):
     assert not Hardmax(noise=0.1).scale_free
 
 
+def test_the_posterior_mean_under_noise_lies_between_message_and_measurement():
+    """Two Gaussians: prior variance V around omega, noise variance 0.3 around what is measured."""
+    omega, z = messages(3, 5, 0.4, 0)
+    g = g_out(Linear(noise=0.3), unwhiten(z, 3), omega, 0.4)
+    np.testing.assert_allclose(omega + 0.4 * g, (0.3 * omega + 0.4 * z) / 0.7)
+
+
 @pytest.mark.parametrize("tokens", [2, 3, 5])
 @pytest.mark.parametrize("beta", [0.5, 4.0])
 def test_softmax_posterior_mean_is_the_projection_on_what_y_fixes(tokens, beta, seed):
