@@ -9,7 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from attnlab import slr
+from attnlab.common.records import Records
 from attnlab.slr import theory
+from attnlab.slr.figures import descent
 from attnlab.slr.figures.cells import task_of
 from attnlab.slr.initial import vectors
 
@@ -143,6 +145,18 @@ def test_the_task_of_a_cell_has_its_knobs(knob):
     task = task_of({"d": 20, "L": 5, "lam": 0.1, **knob})
     (name, value), *_ = knob.items()
     assert getattr(task, name) == value
+
+
+def test_the_risk_of_the_planted_pair_in_a_picture_is_that_of_the_cells_law():
+    figure = replace(descent.SMALL, claims=()).changed(
+        "quick", {"d": 30, "L": 4, "runs": 3, "n_steps": 400, "seeds": 1}
+    )
+    (cell,) = figure.cells("quick")
+    record = cell()
+    rows = [{**cell.params, **{k: v for k, v in record.items() if k != "rows"}, **row} for row in record["rows"]]
+    drawn = figure.draw(Records.of(rows)).axes[0].get_lines()
+    exact = theory.oracle_risk(d=30, L=4, lam=0.1).value
+    assert any(np.allclose(np.asarray(line.get_ydata()), exact) for line in drawn)
 
 
 @parametrize_with_checks(

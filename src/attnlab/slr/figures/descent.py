@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
+    from attnlab.slr.task import Task
+
 PAPER = "arXiv:2410.01537, section 5"
 RUN = ("seed", "run")  # the exact map has no planted instance: each random start is a replicate
 SETTING = {"d": 400, "L": 10, "gamma": 2**-0.5, "runs": 10}
@@ -67,7 +69,12 @@ def share(end: str) -> Statistic:
 
 def linear_risk(records: Records) -> float:
     """Risk of the best linear predictor."""
-    return float(theory.linear_risk(task_of(next(iter(records)), noise_std=0.0)))
+    return float(theory.linear_risk(_law(next(iter(records)))))
+
+
+def _law(row: Any) -> Task:
+    """The task of a row without noise. A row's ``nu`` is the overlap at the end, not the strength of the mark."""
+    return task_of(row, nu=None, noise_std=0.0)
 
 
 def farthest(records: Records) -> float:
@@ -94,7 +101,7 @@ def draw(records: Records) -> Canvas:
 def _oracle(row: Any, step: np.ndarray) -> np.ndarray:
     """Risk of the planted pair at the temperature of each step."""
     lam = row["lam"] / (1 + row["decay"] * step)
-    return np.asarray(theory.oracle_risk(task_of(row, noise_std=0.0), lam=lam))
+    return np.asarray(theory.oracle_risk(_law(row), lam=lam))
 
 
 def _draw_risk(axes: Axes, step: np.ndarray, excess: np.ndarray, oracle: np.ndarray) -> None:
