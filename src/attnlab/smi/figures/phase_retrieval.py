@@ -105,6 +105,7 @@ PHASE_RETRIEVAL = Figure(
     run=run,
     draw=draw,
     shape=("source", "d", "alpha"),
+    independent_of=("d", "alpha"),
     claims=CLAIMS,
     minutes={"quick": 1, "paper": 15},
 )

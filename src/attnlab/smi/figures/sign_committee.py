@@ -111,6 +111,7 @@ SIGN_COMMITTEE = Figure(
     run=run,
     draw=draw,
     shape=("source", "d", "alpha"),
+    independent_of=("d",),
     claims=CLAIMS,
     minutes={"quick": 2, "paper": 20},
 )

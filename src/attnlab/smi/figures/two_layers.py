@@ -96,6 +96,7 @@ TWO_LAYERS = Figure(
     run=run,
     draw=draw,
     shape=("source", "d", "alpha"),
+    independent_of=("d",),
     claims=CLAIMS,
     minutes={"quick": 4, "paper": 60},
 )
