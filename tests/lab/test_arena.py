@@ -112,7 +112,7 @@ def test_an_edited_learner_is_computed_anew(tmp_path):
     ],
 )
 def test_a_wrong_request_is_refused_before_anything_runs(monkeypatch, request_, message):
-    monkeypatch.setattr("attnlab.lab.engine.compute", lambda cell: pytest.fail("computed"))
+    monkeypatch.setattr("attnlab.lab.engine.serial.compute", lambda cell: pytest.fail("computed"))
     with pytest.raises(ValueError, match=message):
         lab.arena(**request_)
 
@@ -157,7 +157,7 @@ def test_predictions_of_a_wrong_shape_fail_instead_of_broadcasting():
 
 def test_a_store_makes_the_second_run_compute_nothing_and_hold_no_times(tmp_path, monkeypatch):
     first = lab.arena(["slr.max"], ["linear"], n=[30], seeds=2, store=tmp_path / "s.sqlite")
-    monkeypatch.setattr("attnlab.lab.engine.compute", lambda cell: pytest.fail("computed again"))
+    monkeypatch.setattr("attnlab.lab.engine.serial.compute", lambda cell: pytest.fail("computed again"))
     second = lab.arena(["slr.max"], ["linear"], n=[30], seeds=2, store=tmp_path / "s.sqlite")
     assert first.result.records == second.result.records
     assert not {"seconds", "memory"} & set(first.result.records.rows[0])

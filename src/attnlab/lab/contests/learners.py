@@ -180,7 +180,7 @@ _ALL_EXAMPLES = {"holdout": None}
 def _enough(task: Any, n: int) -> None:
     needed = registry.theory()["mha.examples_needed"](_heads(task), task.d, task.tokens, _outputs(task))
     if n < needed:
-        raise Declined(f"needs n ≥ {needed}")
+        raise Declined(f"needs n ≥ {int(needed)}")
 
 
 def _amp(task: Any, n: int) -> Any:
