@@ -38,7 +38,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 
 def predict(params: Params) -> Record:
     """Q and its error at the law of the cell."""
-    options = {"draws": params["draws"], "replicates": params["replicates"], "tol": 1e-4, "max_iter": 200}
+    options = {"draws": params["draws"], "replicates": params["replicates"], "tol": 1e-4, "max_iter": 600}
     with warnings.catch_warnings(action="ignore"):
         found = theory.state_evolution(law(params), params["alpha"], **options)
     columns = {f"q_{a + 1}": float(q) for a, q in enumerate(np.diagonal(found.Q))}

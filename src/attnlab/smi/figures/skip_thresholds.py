@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most, between
-from attnlab.common.drawing import COLORS, panels, points
+from attnlab.common.drawing import COLORS, panels, plain_log, points
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Curve, Records
 from attnlab.common.statistics import deterministic
@@ -60,6 +60,7 @@ def draw(records: Records) -> Canvas:
         if layer == 2:
             ax.axhline(rows[0]["bound"], color="gray", linestyle="--", label="exact bound 1/6", gid="guide")
         ax.set(xscale="log", xlabel="skip strength $c$", ylabel=r"threshold $\alpha$", ylim=(0, None))
+        plain_log(ax)
         ax.set_title(f"layer {layer}", loc="left")
         ax.legend()
     return canvas
