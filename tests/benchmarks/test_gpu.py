@@ -32,7 +32,7 @@ def test_tiny_sizes_run_anywhere_and_are_stored(tmp_path, capsys):
         assert name in names
         assert f"\n{name}: " in printed
     assert stored.failed == {}
-    (row,) = stored.rows["slr"]
+    row = stored.rows["slr"][0]
     # float64 on both sides, 50 steps of a stable map
     assert float(row.detail.rpartition(" ")[2]) < 1e-12
 

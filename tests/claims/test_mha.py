@@ -44,7 +44,7 @@ def test_unusual_families_are_recovered(family):
 @pytest.mark.parametrize(
     ("m", "rho", "n", "sum_limit", "span_limit"),
     [
-        (2, 2.0, 30_000, 2e-3, 0.03),
+        (2, 2.0, 30_000, 2e-3, 0.05),
         (2, 4.0, 30_000, 0.01, 0.15),
         (2, 8.0, 30_000, 0.01, 0.15),
         (3, 1.0, 100_000, 0.05, 0.2),

@@ -8,6 +8,7 @@ import time
 import pytest
 from browser import LAPTOP, PHONE, complaints, requests, resize, screenshot
 
+from attnlab.cli.jobs import parse_knob
 from attnlab.lab import registry
 
 VIEWS = ("aim", "slr", "rfa", "mha")
@@ -209,15 +210,14 @@ def test_the_commands_are_valid_requests(browser, page):
         words = command.split()
         assert words[:2] == ["attnlab", "run"]
         figure = registry.select([words[2]])[0]
-        knobs = dict(word.split("=") for word in words[4::2])
-        assert figure.changed("quick", {name: float(value) for name, value in knobs.items()})
+        assert figure.changed("quick", dict(parse_knob(word) for word in words[4::2]))
         compile(line, "the page", "exec")
 
 
 def test_the_line_of_python_prints_what_the_page_says(browser, page, capsys):
     show(browser, page, "#aim?rho=0.8&tokens=3&alpha=0.05")
     exec(find(browser, "#panel-aim .python code").text)
-    printed = float(capsys.readouterr().out)
+    printed = float(capsys.readouterr().out.split()[0])
     said = float(re.search(r"Bayes error at this setting: ([0-9.]+)\.", facts(browser, "aim")).group(1))
     assert said == pytest.approx(printed, rel=1e-3)
 

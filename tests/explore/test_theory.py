@@ -79,7 +79,7 @@ def test_aim_law_of_the_estimate(page_computes):
     for alpha in (0.05, 0.15, 0.22):
         noise = page_computes("attnlab.aimTheory.effectiveNoise", [[alpha, 0.5, 2, "softmax"]])[0]
         (found,) = page_computes("attnlab.aimTheory.law", [[noise, 0.5]])
-        x, cdf = spectra.law(alpha, 0.5, 2)
+        x, cdf = spectra.law(aim.Task(d=1000, tokens=2, rho=0.5), alpha)
         np.testing.assert_allclose(found["x"], x, **TOLERANCE)
         np.testing.assert_allclose(found["cdf"], cdf, **TOLERANCE)
 

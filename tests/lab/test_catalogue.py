@@ -14,6 +14,7 @@ def test_the_catalogue_is_the_registry():
     assert found.systems.keys() == systems().keys()
     assert found.figures == {name: figure.title for name, figure in registry.figures().items()}
     for here, there in ((found.tasks, registry.tasks()), (found.learners, registry.learners())):
+        here = {name: text for name, text in here.items() if name[:4] != "own."}
         named = {name: plain(registry.summary(item)) for name, item in there.items() if name[:4] != "own."}
         assert here.keys() == named.keys()
         # a docstring that is computed has no line in the source

@@ -238,5 +238,5 @@ def test_equal_ratios_make_a_logarithmic_axis_and_wide_errors_too():
 def test_what_cannot_be_drawn_is_said():
     with pytest.raises(ValueError, match="one or two parameters"):
         curves(of("aim.mmse", alpha="0.1", rho="0.5"))
-    with pytest.raises(ValueError, match="--show must be one of 'value', 'n_iter'"):
+    with pytest.raises(ValueError, match="--show must be one of 'value', 'error'"):
         curves(of("aim.state_evolution", alpha="0.1,0.15", rho="0.5"), "valu")

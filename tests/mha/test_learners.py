@@ -127,8 +127,10 @@ def test_gaussian_tokens_are_learned_with_a_tail_certificate_only():
 def test_budgets_are_honoured():
     task = mha.Task(d=16, k=2, n_heads=4, rho=8.0, noise_std=0.2)
     X, y = task.sample(3000)
+    mha.AttentionLearner(4, max_seconds=0.5, random_state=0).fit(X, y)  # compiles
     learner = mha.AttentionLearner(4, max_seconds=0.5, random_state=0).fit(X, y)
-    assert learner.log_[0]["seconds"] < 1.5
+    # one step at this size takes a twentieth of the budget; the rest is for a busy machine
+    assert learner.log_[0]["seconds"] < 0.75
     assert not learner.converged_
     assert learner.stop_reason_ == "max_seconds reached"
 

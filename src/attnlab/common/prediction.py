@@ -47,6 +47,9 @@ class Prediction(NDArrayOperatorsMixin):
     def __float__(self) -> float:
         return float(self.value)
 
+    def __int__(self) -> int:
+        return int(self.value)
+
     def __bool__(self) -> bool:
         return bool(self.value)
 

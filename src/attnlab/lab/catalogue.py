@@ -37,7 +37,7 @@ def catalogue() -> Catalogue:
         for public, definition, file in _classes(package, folder):
             if _is_task(definition):
                 found.tasks[f"{name}.{public}"] = _summary(definition)
-            elif "learners" in file.relative_to(folder).with_suffix("").parts and not _is_dataclass(definition):
+            elif "learners" in file.relative_to(folder).with_suffix("").parts and _is_learner(definition):
                 found.learners[f"{name}.{public}"] = _summary(definition)
     for kind, items in (("figure", found.figures), ("task", found.tasks), ("learner", found.learners)):
         for name, item in own.things[kind].items():
@@ -83,6 +83,12 @@ def _classes(package: str, folder: Path) -> Iterator[tuple[str, ast.ClassDef, Pa
 def _is_task(definition: ast.ClassDef) -> bool:
     methods = {n.name for n in definition.body if isinstance(n, ast.FunctionDef)}
     return "sample" in methods and _is_dataclass(definition)
+
+
+def _is_learner(definition: ast.ClassDef) -> bool:
+    """Beside the learners stand dataclasses, which are parameters, and transformers."""
+    methods = {n.name for n in definition.body if isinstance(n, ast.FunctionDef)}
+    return "transform" not in methods and not _is_dataclass(definition)
 
 
 def _is_dataclass(definition: ast.ClassDef) -> bool:

@@ -40,7 +40,7 @@ def columns(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
     >>> from attnlab import slr
     >>> dict(columns("learner", slr.LinearPredictor(ridge=0.1)))
-    {'learner': 'slr.LinearPredictor', 'learner.ridge': 0.1}
+    {'learner': 'slr.LinearPredictor', 'learner.n_tokens': None, 'learner.ridge': 0.1}
     """
     plain = _plain(value)
     if plain is not _NO:

@@ -91,7 +91,7 @@ def is_learner(item: object) -> bool:
     """Whether it is a class that is fitted."""
     from sklearn.base import BaseEstimator
 
-    return inspect.isclass(item) and issubclass(item, BaseEstimator)
+    return inspect.isclass(item) and issubclass(item, BaseEstimator) and hasattr(item, "predict")
 
 
 def part(value: Any) -> Any:

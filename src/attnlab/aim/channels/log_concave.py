@@ -9,6 +9,8 @@ is kept as a logarithm: nodes at the prior would miss an integrand that lives tw
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,7 +39,7 @@ def hazard(u: jax.Array) -> jax.Array:
 def hazard_means(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """log Z (...,) and the posterior means of lambda_i (..., m), for a and b of shape (..., m)."""
 
-    def newton(_: int, x: jax.Array) -> jax.Array:
+    def newton(_: Any, x: jax.Array) -> jax.Array:
         slope, curvature = _slope_and_curvature(a, b, x)
         return x + slope / curvature
 

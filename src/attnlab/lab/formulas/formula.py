@@ -120,7 +120,7 @@ class Formula:
     >>> formula("aim.mmse").status
     'asymptotic'
     >>> [p.name for p in formula("aim.mmse").parameters]
-    ['alpha', 'rho', 'tokens', 'channel', 'noise']
+    ['alpha', 'rho', 'tokens', 'channel', 'noise', 'beta', 'tied', 'attention', 'mask']
     """
 
     name: str
@@ -236,7 +236,8 @@ def kind_of(hint: Any) -> tuple[Kind, bool]:
         return "array", none
     if np.random.SeedSequence in options:
         return "integer", none
-    if any(typing.get_origin(o) in (tuple, Sequence) for o in options):
+    # A number that may also be a tuple is typed as a number.
+    if any(typing.get_origin(o) in (tuple, Sequence) for o in options) and not {int, float} & set(options):
         return "tuple", none
     if any(typing.get_origin(o) is typing.Literal for o in options):
         return "text", none

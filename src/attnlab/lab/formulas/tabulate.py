@@ -160,6 +160,8 @@ def fields(result: Any, name: str = "value") -> Row:
         return {k: v for part, item in parts.items() for k, v in fields(item, f"{name}.{part}").items()}
     if isinstance(result, np.ndarray | np.generic):
         return {name: result.item() if result.size == 1 else result.tolist()}
+    if callable(result):  # a function has no place in a table
+        return {}
     return {
         name: [next(iter(fields(item).values())) for item in result] if isinstance(result, tuple | list) else result
     }

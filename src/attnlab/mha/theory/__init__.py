@@ -48,3 +48,6 @@ __all__ = [
     "tail_probability",
     "unknowns",
 ]
+
+# Values that the help of ``attnlab theory`` shows; the tokens X of the examples have width 2.
+EXAMPLES = {"cramer_rao.d": "2", "cramer_rao.k": "2", "cramer_rao.n_heads": "1"}

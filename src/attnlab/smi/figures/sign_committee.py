@@ -71,6 +71,7 @@ CLAIMS = (
         statistic=deterministic(specialisation, why="a quadrature: the same points give the same number"),
         holds=between(2.0424, 2.0624),
         because="within 0.01 of 2.0524",
+        kind="exploratory",
     ),
     Claim(
         id="smi.unspecialised",
@@ -78,7 +79,7 @@ CLAIMS = (
         source=PAPER,
         statistic=mean(of("minus", source=AMP_RUN, alpha=1.5)),
         holds=at_most(0.1),
-        because="state evolution has 0; finite-size fluctuations at d = 500 are of order 1/sqrt(d) = 0.045",
+        because="state evolution has 0; finite-size fluctuations at d = 400 are of order 1/sqrt(d) = 0.05",
         replicates=6,
     ),
     Claim(

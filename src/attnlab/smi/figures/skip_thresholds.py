@@ -91,6 +91,7 @@ CLAIMS = (
         statistic=deterministic(least_over_bound, why=WHY),
         holds=at_least(1.0),
         because="the bound is exact for every link with separate signs on two tokens",
+        kind="exploratory",
     ),
     Claim(
         id="smi.published-below-bound",
@@ -99,6 +100,7 @@ CLAIMS = (
         statistic=deterministic(published_over_bound, why="published numbers and an exact bound"),
         holds=at_most(1.0),
         because="the bound",
+        kind="exploratory",
     ),
     Claim(
         id="smi.layer-1-skip",
