@@ -239,6 +239,7 @@ PROBING = Figure(
             statistic=mean(at_level("top1_test", 0, frame="is")),
             holds=at_most(0.45),
             because="chance is 1/3; with 600 test sentences its standard error is 0.02",
+            kind="exploratory",
         ),
         Claim(
             id="slr.probe_location",
@@ -247,6 +248,7 @@ PROBING = Figure(
             statistic=smallest([mean(at_level("top1_test", level, frame="is")) for level in (2, 3, 4, 5)]),
             holds=at_least(0.97),
             because="chance is 1/3",
+            kind="exploratory",
         ),
         Claim(
             id="slr.probe_transfer",
@@ -255,6 +257,7 @@ PROBING = Figure(
             statistic=smallest([difference(*_on_new_nouns(level)) for level in MIDDLE]),
             holds=at_least(0.1),
             because="with 600 test sentences a difference of accuracies has a standard error of 0.02",
+            kind="exploratory",
         ),
         Claim(
             id="slr.probe_frames",
