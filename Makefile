@@ -26,7 +26,7 @@ reproduce: $(READY) ## run every figure at quick scale and write results/report/
 	$(BIN)/attnlab reproduce --workers $(WORKERS)
 
 confirm: $(READY) ## run the registered claims of every figure again on fresh seeds
-	$(BIN)/attnlab confirm --scale quick --workers $(WORKERS) --store results/quick.sqlite --ledger results/claims_quick.json
+	$(BIN)/attnlab confirm --scale quick --workers $(WORKERS) --ledger results/claims.json
 
 test: $(READY) ## the fast test suite
 	$(BIN)/python -m pytest -n $(WORKERS)
