@@ -22,20 +22,19 @@ TAU = np.sort(np.r_[np.geomspace(0.1, 4, 160), 1 + np.linspace(-0.05, 0.05, 40)]
 
 def draw(records: Records) -> Canvas:
     """ICL and IDG errors against tau for each context length; the ridge that removes the peak."""
-    canvas, axes = panels(1, 3, width=4.0, height=3.5)
-    least = min(records.values("ridge"))
-    for ax, name in zip(axes[0], ("icl", "idg"), strict=False):
-        few = records.where(kappa=_few(records), ridge=least)
-        _curves(ax, few, name, "alpha", r"$\alpha = {:g}$")
-        ax.set_title(f"{name.upper()} error, $\\kappa = {few.values('kappa')[0]:g}$, ridge {least:g}", loc="left")
-    _curves(axes[0, 2], records.where(kappa=None), "icl", "ridge", r"ridge ${:g}$")
-    axes[0, 2].set_title("a new task for every context: ridge", loc="left")
+    few = [kappa for kappa in records.values("kappa") if kappa is not None]
+    fresh = None in records.values("kappa")
+    canvas, axes = panels(1, 2 * bool(few) + fresh, width=4.0, height=3.5)
+    if few:
+        shown = records.where(kappa=few[0])
+        least = min(shown.values("ridge"))
+        for ax, name in zip(axes[0], ("icl", "idg"), strict=False):
+            _curves(ax, shown.where(ridge=least), name, "alpha", r"$\alpha = {:g}$")
+            ax.set_title(f"{name.upper()} error, $\\kappa = {few[0]:g}$, ridge {least:g}", loc="left")
+    if fresh:
+        _curves(axes[0, -1], records.where(kappa=None), "icl", "ridge", r"ridge ${:g}$")
+        axes[0, -1].set_title("a new task for every context: ridge", loc="left")
     return canvas
-
-
-def _few(records: Records) -> float:
-    """kappa of the panels with a finite number of tasks."""
-    return float(next(kappa for kappa in records.values("kappa") if kappa is not None))
 
 
 def _curves(ax: Axes, records: Records, name: str, over: str, label: str) -> None:
