@@ -37,7 +37,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": "plot_",
-    "ignore_pattern": "__init__",
+    "ignore_pattern": r"__init__|own\.py|pool_system",
     "abort_on_example_error": True,
     "plot_gallery": "True",
 }
@@ -102,6 +102,8 @@ def plugin_pages():
 
 
 PLUGINS = plugin_pages()
+# Systems of other packages have a page here, not their public names.
+nitpick_ignore_regex += [("py:.*", rf"attnlab[._]({'|'.join(PLUGINS)})\..*")] if PLUGINS else []
 
 
 def fill(app, docname, source):

@@ -34,7 +34,7 @@ class Task:
     d, tokens : embedding dimension and number of tokens T; (queries, keys) for cross-attention, queries first in X.
     rho : width r/d. Tied: S = W W^T / sqrt(r d) with W of shape (d, r), r = round(rho d), standard normal; untied:
         S = Q K^T / sqrt(r d). ``inf``: S Gaussian of variance 1/d (symmetric if tied).
-    channel : a :class:`~attnlab.aim.channels.Channel`, or ``softmax``, ``hardmax``, ``linear``.
+    channel : a :class:`~attnlab.aim.channels.channel.Channel`, or ``softmax``, ``hardmax``, ``linear``.
     beta, noise : parameters of a channel given by name: inverse temperature of the softmax, and variance of the
         Gaussian noise on the whitened indices h_ab / sqrt(1 + delta_ab) (untied: h_ab) before the output.
     tied : one matrix for query and key.

@@ -35,8 +35,8 @@ def add(item: Item, *, figure: str = "") -> Item:
     frozen dataclass with ``sample(n, seed)``    own.Name    task of sweeps, arena, planner, phase diagrams
     scikit-learn estimator                       own.Name    learner of the same; can be saved (attnlab.persist)
     other dataclass, other function              own.Name    part of a law: ``channel = "own.Name"`` in a request
-    :class:`~attnlab.common.reference.Reference`             column and line beside simulations, planner
-    function with lines ``Source:``, ``Status:`` own.name    ``attnlab theory own.name``
+    a ``common.reference.Reference``             its name    column and line beside simulations, planner
+    function that states source and status       own.name    ``attnlab theory own.name``
     :class:`~attnlab.lab.Figure`                 its name    ``attnlab run``, ``reproduce``, ``report``
     :class:`~attnlab.lab.Claim`                  its id      with ``figure=``, the name of the figure that decides it
     ===========================================  ==========  ======================================================

@@ -164,7 +164,7 @@ def kernel(
     ----------
     X, X2 : tokens ``(n, N + 1, d)``, query first; or lists of ``(N_i + 1, d)``. X2 defaults to X.
     kind : ``rfa`` (ReLU), ``brfa`` (ReLU with the mean of W shifted to the identity), ``exp``, ``identity``,
-        ``square``, ``erf`` (activations of that name), an :class:`~attnlab.rfa.activations.Activation`, ``rfmlp``
+        ``square``, ``erf`` (activations of that name), an :class:`~attnlab.rfa.activations.base.Activation`, ``rfmlp``
         (units on concatenated tokens), ``patch`` (units on pairs).
     bias, bias_scale : mean of W as in :class:`RandomFeatureAttention`; ``brfa`` means ``bias="identity"``.
     nodes : quadrature points of the biased ReLU and erf (12 give 5e-7 for mean scores up to one deviation).

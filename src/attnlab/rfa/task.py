@@ -25,8 +25,9 @@ class Task:
 
     Parameters
     ----------
-    target : a name below, a :class:`~attnlab.rfa.targets.Target`, or a function ``(query (n, d), keys (n, N, d)) ->
-        (n,)``. A name is turned into its object: ``Task("key_power", p=3) == Task(KeyPower(p=3))``.
+    target : a name below, a :class:`~attnlab.rfa.targets.base.Target`, or a function
+        ``(query (n, d), keys (n, N, d)) -> (n,)``. A name is turned into its object:
+        ``Task("key_power", p=3) == Task(KeyPower(p=3))``.
 
         ================  ===============================================================================
         key_power         (1/N) sum_i <b, x_i>^p

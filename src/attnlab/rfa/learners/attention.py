@@ -33,7 +33,8 @@ class RandomFeatureAttention(RidgeOnFeatures):
     ridge : penalty lambda; a sequence of candidates, of which leave-one-out picks the best; or a :class:`NormBall`,
         which bounds |theta| in its place.
     activation : ``relu``, ``exp``, ``identity``, ``square``, ``erf`` (averaged over the keys), ``softmax``,
-        ``relu_sum`` (which sum to one), or an :class:`~attnlab.rfa.activations.Activation`; it owns the spread of W.
+        ``relu_sum`` (which sum to one), or an :class:`~attnlab.rfa.activations.base.Activation`, which owns the spread
+        of W.
     loss : ``squared``, ``logistic`` (y = ±1, ``predict`` gives the margin) or ``huber``.
     solver : ``dual`` (n x n system), ``streamed`` (same, features computed twice, memory O(n^2) for any number of
         heads), ``primal`` (P x P), ``cg`` (Nyström-preconditioned), ``auto``.

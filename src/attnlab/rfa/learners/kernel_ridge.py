@@ -28,7 +28,7 @@ class AttentionKernelRidge(KernelMachine):
     Parameters
     ----------
     kernel : ``rfa``, ``brfa``, ``exp``, ``identity``, ``square``, ``erf``, ``rfmlp``, ``patch`` or an
-        :class:`~attnlab.rfa.activations.Activation`, see :func:`attnlab.rfa.kernel`.
+        :class:`~attnlab.rfa.activations.base.Activation`, see :func:`attnlab.rfa.kernel`.
     bias, bias_scale : mean of W; ``brfa`` means ``bias="identity"``.
     ridge : penalty lambda, candidates of which leave-one-out picks the best, or a :class:`NormBall`.
     loss : as in :class:`RandomFeatureAttention`.
