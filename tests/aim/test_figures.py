@@ -1,7 +1,10 @@
 """Figures draw what they were asked for, not only the settings they ship with."""
 
-from attnlab.aim.figures import hardmax, softmax
+import pytest
+
+from attnlab.aim.figures import FIGURES, hardmax, softmax
 from attnlab.common.records import Records
+from attnlab.lab import drawn
 
 
 def records(**setting):
@@ -25,3 +28,16 @@ def test_hardmax_draws_another_width_beside_the_published_curve():
     correct, published = hardmax.draw(records(rho=0.8, tokens=2)).axes
     assert r"$\rho = 0.8$" in legend(correct)
     assert len(published.lines) == len(correct.lines)
+
+
+SMALL = {"d": 16, "inits": 2, "points": 5, "samples": 200}
+
+
+@pytest.mark.parametrize("name", [figure.name for figure in FIGURES])
+def test_a_figure_is_drawn_and_tabulated_from_its_first_cell_alone(name):
+    """The report of a running experiment draws what is there."""
+    figure = next(figure for figure in FIGURES if figure.name == name)
+    known = figure.knobs("quick")
+    cell = figure.changed("quick", {knob: SMALL[knob] for knob in SMALL if knob in known}).cells("quick")[0]
+    canvas = figure.draw(Records.of([{**cell.params, **cell()}]))
+    assert drawn.marks(canvas)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,38 @@ def test_noise_moves_the_indices():
     clean = aim.Task(20, channel="linear").indices(X)
     # 4000 samples: relative error of a variance 2 %
     np.testing.assert_allclose(whiten(y - clean).var(axis=0), 0.5, rtol=0.1)
+
+
+def test_the_channel_owns_the_noise():
+    by_object, by_name = (aim.Task(30, channel=aim.Softmax(noise=0.3)), aim.Task(30, noise=0.3))
+    assert by_object == by_name
+    y, same, clean = (task.sample(5)[1] for task in (by_object, by_name, aim.Task(30)))
+    assert np.array_equal(y, same)
+    assert not np.allclose(y, clean)
+    errors = [
+        float(aim.theory.mmse(by_object, 0.1)),
+        float(aim.theory.mmse(0.1, 0.5, noise=0.3)),
+        float(aim.theory.mmse(0.1, 0.5, channel=aim.Softmax(noise=0.3))),
+    ]
+    assert len(set(errors)) == 1
+    assert errors[0] > 1.2 * float(aim.theory.mmse(0.1, 0.5))
+    assert replace(by_object, channel=aim.Linear(noise=0.1)).noise == 0.1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: aim.Task(20, channel=aim.Softmax(noise=0.3), noise=0.3),
+        lambda: aim.Task(20, channel=aim.Softmax(beta=2), beta=1.0),
+        lambda: aim.theory.mmse(0.1, 0.5, channel=aim.Softmax(), noise=0.3),
+        lambda: aim.theory.mmse(aim.Task(20), 0.1, noise=0.3),
+        lambda: aim.theory.generalization_error(0.4, 0.5, 2, aim.Linear(noise=0.1), noise=0.2),
+        lambda: aim.theory.channel_strength(0.3, 0.5, 2, aim.Softmax(), noise=0.1),
+    ],
+)
+def test_a_parameter_of_the_channel_is_given_once(call):
+    with pytest.raises((TypeError, ValueError), match="is given twice"):
+        call()
 
 
 def test_stream_stands_for_an_array():

@@ -1,4 +1,4 @@
-"""Attention-indexed models (arXiv:2506.01582): the Bayes-optimal limits of learning an attention matrix."""
+"""Attention-indexed models (arXiv:2506.01582): how well can a full-width attention matrix be learned?"""
 
 import lazy_loader
 

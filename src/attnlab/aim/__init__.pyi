@@ -13,6 +13,7 @@ from .learners.deep_amp import DeepAMP as DeepAMP
 from .learners.gradient_descent import GradientDescent as GradientDescent
 from .learners.gradient_descent import matrix as matrix
 from .learners.nuclear_norm import NuclearNorm as NuclearNorm
+from .learners.online_sgd import OnlineSGD as OnlineSGD
 from .spectrum import singular as singular
 from .task import Task as Task
 from .token_stream import TokenStream as TokenStream

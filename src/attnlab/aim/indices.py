@@ -135,6 +135,12 @@ class Layout:
         """h (..., queries, keys) to z (..., p); NumPy or JAX arrays."""
         return h[(..., *self.entries)] / self.scale
 
+    def spread(self, slope: Any) -> Any:
+        """Derivative in z (..., p) to the derivative in h; of a tied pair the entry a <= b carries it."""
+        own = np.zeros(self.shape, dtype=slope.dtype)
+        own[self.entries] = 1
+        return (slope / self.scale.astype(slope.dtype))[..., self.component] * own
+
     def indices(self, X: np.ndarray, S: np.ndarray) -> np.ndarray:
         """h of every sequence, (n, queries, keys); two products, never an n x d x d array."""
         d = X.shape[2]

@@ -26,8 +26,9 @@ class OfChannel(float):
 
 @dataclass(frozen=True)
 class Task:
-    r"""Sequences of T Gaussian tokens and y = g(h), :math:`h_{ab} = (x_a^T S x_b - \delta_{ab}\mathrm{Tr}S)/\sqrt d`
-    (arXiv:2506.01582).
+    r"""Sequences of T Gaussian tokens; the output is a function of their attention scores (arXiv:2506.01582).
+
+    .. math:: y = g(h), \qquad h_{ab} = (x_a^T S x_b - \delta_{ab}\mathrm{Tr}S)/\sqrt d
 
     Parameters
     ----------

@@ -114,8 +114,8 @@ def test_amp_at_d_100_lies_on_the_bayes_error(channel, alpha, tokens, share):
     found = errors(100, alpha, 6, channel, tokens)
     expected = aim.theory.mmse(alpha, 0.5, tokens, channel)
     sem = found.std(ddof=1) / np.sqrt(len(found))
-    # six instances as in the reference table: two standard errors, or the finite-size excess at d = 100
-    assert abs(found.mean() - expected) < max(2 * sem, share * expected)
+    # the finite-size excess at d = 100 is 2 to 6 %, the mean of six instances scatters by 2 %: both, not the larger
+    assert found.mean() - expected < 2 * sem + share * expected
     # no estimator is better than Bayes
     assert found.mean() > expected - 3 * sem
     if channel == "hardmax" and alpha >= 0.2:
@@ -281,3 +281,13 @@ def test_whitened_measurements_enter_as_softmax_reads_them():
     # equal up to one constant in h for each sequence
     shift = (z - z0) * np.array([np.sqrt(2), 1, np.sqrt(2)])
     np.testing.assert_allclose(shift, shift[:, :1] * np.ones(3), atol=1e-9)
+
+
+@pytest.mark.slow
+def test_hardmax_with_three_tokens_settles():
+    task = aim.Task(60, 3, 0.5, "hardmax", seed=1)
+    X, y = task.sample(task.n_samples(0.1), seed=11)
+    model = aim.AMP(0.5, "hardmax", max_iter=120, tol=1e-6).fit(X, y, truth=task.S)
+    assert model.converged_
+    # one instance at d = 60 scatters by 4 %, and finite size adds as much
+    assert model.trace_["mse"][-1] == pytest.approx(float(aim.theory.mmse(task, 0.1)), rel=0.12)

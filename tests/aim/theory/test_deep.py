@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from attnlab.aim import theory
+from attnlab.aim.channels import NotSolved
 
 
 def test_strength_of_two_layers_without_knowledge(seed):
@@ -18,3 +19,34 @@ def test_both_starts_meet():
     np.testing.assert_allclose(ends[0], ends[1], rtol=0.02)
     # reference (0.726, 0.397) ± 2 %, this sample size another 2 %
     np.testing.assert_allclose(ends[0], [0.726, 0.397], rtol=0.1)
+
+
+def test_a_steep_first_layer_is_refused_with_the_noise():
+    """E|g|^2 came out as 61 where 3/V = 4.29 is an upper bound."""
+    with pytest.raises(NotSolved, match=r"beta=5.*noise.*bound"):
+        theory.deep_strength(0.7, 0.7, beta=5.0, samples=256)
+
+
+def test_monte_carlo_over_the_first_layers_agrees_with_the_quadrature():
+    found = theory.layer_strengths((1.0, 1.0), samples=1024)
+    # reference of the quadrature, as above; four standard errors
+    assert (np.abs(found.value - [0.647, 1.70]) < 4 * np.hypot(found.error, [0.008, 0.011])).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("layers", "tokens"), [(3, 2), (2, 4), (3, 4)])
+def test_more_layers_and_tokens_have_strengths_below_their_measurements(layers, tokens):
+    found = theory.layer_strengths((1.0,) * layers, tokens=tokens, samples=512)
+    assert (found.value > 0).all()
+    assert (found.value < (tokens**2 + tokens - 2) / 2).all()
+    assert np.argmax(found.value) == layers - 1
+
+
+def test_a_fourth_layer_is_refused():
+    with pytest.raises(ValueError, match="number of errors"):
+        theory.layer_strengths((1.0,) * 4)
+
+
+def test_all_layers_become_recoverable_where_measurements_equal_parameters():
+    assert float(theory.deep_recovery_threshold(0.5, layers=1)) == float(theory.recovery_threshold(0.5, tokens=2))
+    assert float(theory.deep_recovery_threshold(layers=2)) == 0.5

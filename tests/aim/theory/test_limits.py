@@ -41,3 +41,20 @@ def test_large_alpha_law_of_hardmax():
     assert 25 * theory.large_alpha_mmse(5.0, 0.5) == pytest.approx(0.1015, abs=1e-4)
     exact, law = theory.mmse(5.0, 0.5, channel="hardmax"), theory.large_alpha_mmse(5.0, 0.5)
     assert float(exact) == pytest.approx(float(law), rel=0.02)
+
+
+def test_tiny_widths_are_the_small_width_limit():
+    """No floor and no error at rho = 1e-8, where the recovery of a few directions is all there is."""
+    for law in ({}, {"tied": False}):
+        scale = float(theory.weak_recovery_threshold(**law))
+        x = np.array([0.5, 1.5, 2.5])
+        found = theory.mmse(1e-8 * scale * x, 1e-8, **law)
+        np.testing.assert_allclose(found, [1, 0.75, 0], atol=1e-3)
+    # M = t (2 - t) falls as ratio^-2, without a floor
+    far = theory.small_width_mmse([1e3, 1e6], channel="hardmax")
+    assert float(far.value[1] / far.value[0]) == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_hardmax_beyond_the_table_names_the_command():
+    with pytest.raises(ValueError, match="hardmax_table --only tied-6"):
+        theory.mmse(0.05, 0.5, 6, "hardmax")

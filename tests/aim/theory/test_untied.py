@@ -158,3 +158,18 @@ def test_prediction_errors_have_their_reference_values(scaled, law, bayes, plug_
 def test_bad_input_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         aim.Task(10, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "rho", "scaled", "simulated", "sem"),
+    [
+        (2, 0.5, 0.4, 0.4966, 0.0043),
+        (2, 0.5, 0.6, 0.2171, 0.0018),
+        (3, 0.3, 0.45, 0.2197, 0.0023),
+        (4, 0.8, 0.7, 0.2082, 0.0031),
+    ],
+)
+def test_theory_meets_independent_simulations_at_d_200(tokens, rho, scaled, simulated, sem):
+    """Message passing of another implementation, softmax self-attention, means over 4 seeds."""
+    k = float(theory.measurements(tokens, **UNTIED))
+    assert abs(float(theory.mmse(scaled / k, rho, tokens, **UNTIED)) - simulated) < 3 * sem

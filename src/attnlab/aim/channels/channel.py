@@ -28,6 +28,7 @@ from attnlab.aim.channels.residual import Residual
 from attnlab.aim.indices import Layout
 from attnlab.aim.quasi_random import normal_points
 from attnlab.common.seeds import stream
+from attnlab.common.validation import one_of
 
 if TYPE_CHECKING:
     import jax
@@ -53,6 +54,7 @@ class Channel:
 
     name: ClassVar[str] = ""
     shift_invariant: ClassVar[bool] = False  # whether adding one constant to a row of h leaves y as it is
+    losses: ClassVar[tuple[str, ...]] = ()  # names of the losses by which S can be trained on y
 
     noise = 0.0  # without annotation: a field here would come first in every subclass
 
@@ -123,6 +125,25 @@ class Channel:
     def entropy(self, V: float, total: float, layout: Layout) -> Integral:
         """Psi_out = E log Z, up to a constant."""
         raise NotSolved("the free entropy is known for softmax, linear and, with 2 tied tokens, hardmax")
+
+    # ---- training
+
+    def loss_and_slope(self, loss: str, h: Any, target: Any, layout: Layout) -> tuple[Any, Any]:
+        """One of ``losses`` for each sequence, and its derivative in h; NumPy or JAX, as h is.
+
+        ``target`` is y, or its ``summary`` for the loss ``logits``.
+        """
+        raise NotSolved(f"channel {self.name!r} has no loss with a gradient; 'softmax' and 'linear' have")
+
+    def majorant(self, loss: str, h: np.ndarray, layout: Layout) -> np.ndarray:
+        """A h, for A not below the second derivative of a convex loss in h, anywhere."""
+        raise NotSolved(f"channel {self.name!r} has no convex loss; 'softmax' and 'linear' have")
+
+    def check_loss(self, loss: str) -> str:
+        """Refuse a loss that the channel does not have."""
+        if not self.losses:
+            raise NotSolved(f"channel {self.name!r} has no loss with a gradient; 'softmax' and 'linear' have")
+        return one_of(f"loss for channel {self.name!r}", loss, self.losses)
 
     # ---- predicting fresh outputs
 

@@ -1,7 +1,8 @@
 r"""How much hardmax outputs tell: s(tau) = V E|g|^2, a function of tau = V/total alone.
 
-s / sqrt(tau) is smooth in sqrt(tau) and is sampled at Chebyshev nodes once: by quadrature for two tokens, in a table
-that ships with the package for more (``python -m attnlab.aim.channels.hardmax_table`` makes it).
+s / sqrt(tau), s / tau for the legacy channel, is smooth in sqrt(tau) and is sampled at Chebyshev nodes once: by
+quadrature for two tokens, in a table that ships with the package for more
+(``python -m attnlab.aim.channels.hardmax_table`` makes it).
 """
 
 from __future__ import annotations
@@ -32,15 +33,17 @@ TABLE = "hardmax_table.json"
 
 
 class ScaleFunction:
-    """s(tau), a polynomial in sqrt(tau) through the nodes, times sqrt(tau)."""
+    """s(tau), a polynomial in sqrt(tau) through the nodes, times tau^(order/2), its behaviour at 0."""
 
-    def __init__(self, nodes: np.ndarray, values: Any, relative_error: float = 0.0) -> None:
-        self.smooth, self.relative_error = BarycentricInterpolator(nodes, values), relative_error
+    def __init__(self, nodes: np.ndarray, values: Any, relative_error: float = 0.0, order: int = 1) -> None:
+        # SciPy draws an order of the nodes; a fixed one gives the same digits in every process.
+        self.smooth = BarycentricInterpolator(nodes, values, rng=0)
+        self.relative_error, self.order = relative_error, order
 
     def __call__(self, tau: Any) -> np.ndarray:
         """s at every tau in [0, 1]."""
         root = np.sqrt(np.asarray(tau, dtype=float))
-        return np.asarray(root * self.smooth(root))
+        return np.asarray(root**self.order * self.smooth(root))
 
 
 def chebyshev(nodes: int) -> np.ndarray:
@@ -54,10 +57,15 @@ def scale_function(keys: int, tied: bool = True, legacy: bool = False) -> ScaleF
     if keys == 2:
         roots = chebyshev(PAIR_NODES)
         exact = pair_scale_function(legacy) if tied else row_of_two
-        return ScaleFunction(roots, [exact(float(t) ** 2) / t for t in roots])
+        order = 2 if legacy else 1
+        return ScaleFunction(roots, [exact(float(t) ** 2) / t**order for t in roots], order=order)
     entry = _table()["tied" if tied else "row"].get(str(keys))
     if entry is None:
-        raise NotSolved(f"hardmax is tabulated for {', '.join(_table()['tied'])} tokens, got tokens={keys}")
+        name = f"{'tied' if tied else 'row'}-{keys}"
+        raise NotSolved(
+            f"hardmax is tabulated for {', '.join(_table()['tied'])} tokens, got tokens={keys}; "
+            f"'python -m attnlab.aim.channels.hardmax_table --only {name}' makes the missing entry"
+        )
     values = np.array(entry["values"])
     return ScaleFunction(chebyshev(len(values)), values, float(np.max(np.array(entry["errors"]) / values)))
 

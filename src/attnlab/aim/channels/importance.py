@@ -121,8 +121,9 @@ def interpolated_strength(channel: Channel, V: Any, total: float, layout: Layout
     log_V, found = _batches(channel, float(total), layout)
     V = np.asarray(V, dtype=float)
     low = log_V.min()
-    inside = np.clip(np.log(np.maximum(V, 1e-300)), low, log_V.max())
-    curves = np.array([BarycentricInterpolator(log_V, np.log(np.maximum(row, 1e-12)))(inside) for row in found])
+    # the nodes end 7 % below V = total, where E|g|^2 still changes by 5 %: the polynomial goes on to the end
+    inside = np.clip(np.log(np.maximum(V, 1e-300)), low, np.log(total))
+    curves = np.array([BarycentricInterpolator(log_V, np.log(np.maximum(row, 1e-12)), rng=0)(inside) for row in found])
     value = np.exp(curves.mean(axis=0))
     error = value * curves.std(axis=0, ddof=1) / np.sqrt(len(found))
     below = np.log(np.maximum(V, 1e-300)) < low - 1e-9

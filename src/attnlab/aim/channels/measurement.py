@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Measurement(Channel):
     """Exact linear measurements; a subclass says which (``functionals``) and reads them off y (``summary``)."""
+
+    losses: ClassVar[tuple[str, ...]] = ("squared_output", "logits")
 
     def functionals(self, layout: Layout) -> np.ndarray:
         """Linear functionals of z that y fixes, (m, p); they need not be independent."""
@@ -59,13 +61,26 @@ class Measurement(Channel):
         of_symmetric = float(np.sum(symmetric * K))
         return of_symmetric, float(np.trace(K)) - of_symmetric
 
+    def loss_and_slope(self, loss: str, h: Any, target: Any, layout: Layout) -> tuple[Any, Any]:
+        """logits: |Pi (z - z^0)|^2 / 2 on the measured whitened indices; squared_output: |y_hat - y|_F^2."""
+        if loss == "logits":
+            gap = (layout.whiten(h) - target) @ projection(self, layout).astype(h.dtype)
+            return (gap**2).sum(axis=-1) / 2, layout.spread(gap)
+        xp = h.__array_namespace__()
+        gap = xp.where(layout.visible, h, 0.0) - target
+        return (gap**2).sum(axis=(-1, -2)), 2 * gap
+
+    def majorant(self, loss: str, h: np.ndarray, layout: Layout) -> np.ndarray:
+        """A h, for A not below the second derivative of a convex loss in h, anywhere."""
+        return np.asarray(self.loss_and_slope(loss, h, np.zeros(1), layout)[1])
+
     def entropy(self, V: float, total: float, layout: Layout) -> Integral:
         """-(k/2) log(V + noise)."""
         return Integral(float(-self.informative(layout) / 2 * np.log(V + self.noise)))
 
 
 @functools.lru_cache(maxsize=64)
-def basis(channel: Measurement, layout: Layout) -> np.ndarray:
+def basis(channel: Any, layout: Layout) -> np.ndarray:
     """Orthonormal rows that span what y fixes of z, (k, p)."""
     functionals = channel.functionals(layout)
     if not len(functionals):
@@ -75,7 +90,7 @@ def basis(channel: Measurement, layout: Layout) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=64)
-def projection(channel: Measurement, layout: Layout) -> np.ndarray:
+def projection(channel: Any, layout: Layout) -> np.ndarray:
     """Pi, (p, p)."""
     B = basis(channel, layout)
     return np.asarray(B.T @ B)

@@ -16,6 +16,8 @@ from attnlab.aim.channels.rows import rows_error
 from attnlab.aim.indices import Layout
 from attnlab.common.validation import nonnegative, positive
 
+SMALLEST = 1e-37  # of a weight inside a logarithm: 0 log 0 = 0, in single precision too
+
 
 @dataclass(frozen=True)
 class Softmax(Measurement):
@@ -34,6 +36,7 @@ class Softmax(Measurement):
     noise: float = 0.0
     name: ClassVar[str] = "softmax"
     shift_invariant: ClassVar[bool] = True
+    losses: ClassVar[tuple[str, ...]] = ("squared_output", "cross_entropy", "logits")
 
     def __post_init__(self) -> None:
         positive("beta", self.beta)
@@ -75,6 +78,27 @@ class Softmax(Measurement):
         kept, last = _contrasts(layout)
         contrasts = [logits[:, a, b] - logits[:, a, last[a]] for a, b in kept]
         return np.asarray(np.stack(contrasts, axis=-1) @ _inverse(self, layout).T / self.beta)
+
+    def loss_and_slope(self, loss: str, h: Any, target: Any, layout: Layout) -> tuple[Any, Any]:
+        """cross_entropy: sum_ab y_ab log(y_ab / y_hat_ab); squared_output: |y_hat - y|_F^2; logits as measured."""
+        if loss == "logits":
+            return super().loss_and_slope(loss, h, target, layout)
+        xp, visible = h.__array_namespace__(), layout.visible
+        logits = xp.where(visible, self.beta * h, -1e30)
+        weights = xp.where(visible, xp.exp(logits - logits.max(axis=-1, keepdims=True)), 0.0)
+        found = weights / xp.maximum(weights.sum(axis=-1, keepdims=True), 1e-30)
+        gap = found - target
+        if loss == "cross_entropy":
+            logs = xp.where(target > 0, xp.log(xp.maximum(target, SMALLEST) / xp.maximum(found, SMALLEST)), 0.0)
+            return (target * logs).sum(axis=(-1, -2)), self.beta * gap
+        slope = 2 * self.beta * found * (gap - (found * gap).sum(axis=-1, keepdims=True))
+        return (gap**2).sum(axis=(-1, -2)), slope
+
+    def majorant(self, loss: str, h: np.ndarray, layout: Layout) -> np.ndarray:
+        """A row's second derivative beta^2 (diag p - p p^T) is at most beta^2 / 2."""
+        if loss == "logits":
+            return super().majorant(loss, h, layout)
+        return self.beta**2 / 2 * np.where(layout.visible, h, 0.0)
 
     def generalization(self, residual: Residual, predictor: str) -> Integral:
         """Row by row: sigmoids for two visible entries (quadrature), quasi-Monte Carlo for more."""

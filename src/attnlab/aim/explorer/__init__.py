@@ -53,6 +53,8 @@ VIEW = View(
     charts=("aim-error", "aim-phases", "aim-spectrum"),
     wide=("aim-spectrum",),
     sources=("2506.01582",),
+    scripts=("theory.js", "live.js", "view.js"),
+    actions={"live": "run AMP live in d = 40"},
     points=points,
     tables=tables,
 )

@@ -1,7 +1,7 @@
 // Attention-indexed models: error against samples, phase diagram, spectrum of the estimate.
 "use strict";
 
-attnlab.views.aim = ((theory, { interpolate, linspace, logspace }, { text }, { same, unique, closest, inRatio, means, here }) => {
+attnlab.views.aim = ((theory, { simulator }, { interpolate, linspace, logspace }, { text }, { same, unique, closest, inRatio, means, here }) => {
   const WIDTHS = [
     0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
     1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5,
@@ -38,6 +38,45 @@ attnlab.views.aim = ((theory, { interpolate, linspace, logspace }, { text }, { s
     return { ...after, alpha: before.alpha * theory.measurements(before.tokens) / theory.measurements(after.tokens) };
   }
 
+  // Message passing that runs in the page: errors of the finished runs and of the one that is under way.
+  const SIZE = 40, ITERATIONS = 30, RUNS = 6;
+  let live = { key: "", done: [], now: NaN };
+  const liveKey = ({ channel, tokens, rho, alpha }) => [channel, tokens, rho, alpha].join(" ");
+
+  function simulate(set) {
+    set({ channel: "softmax" });
+    const { tokens, rho, alpha } = attnlab.page.states.aim, mine = { key: liveKey(attnlab.page.states.aim), done: [], now: NaN };
+    let run = null;
+    live = mine;
+    attnlab.page.animate(() => {
+      run ||= simulator({ d: SIZE, tokens, rho, alpha }, mine.done.length);
+      run.advance();
+      mine.now = run.error();
+      if (run.iteration() === ITERATIONS) {
+        mine.done.push(mine.now);
+        mine.now = NaN;
+        run = null;
+      }
+      return mine.done.length < RUNS && mine.key === liveKey(attnlab.page.states.aim);
+    });
+  }
+
+  // The live runs at this setting: finished ones filled, the present one hollow, and their mean with its standard error.
+  function liveSeries(state) {
+    if (live.key !== liveKey(state)) return [];
+    const { done, now } = live, mean = done.reduce((sum, e) => sum + e, 0) / done.length;
+    const spread = Math.sqrt(done.reduce((sum, e) => sum + (e - mean) ** 2, 0) / Math.max(1, done.length - 1) / done.length);
+    const look = { color: "#009E73", kind: "simulation" }, x = (values) => values.map(() => state.alpha);
+    const moving = Number.isFinite(now) ? [now] : [];
+    return [
+      { ...look, x: x(moving), y: moving, hollow: true, size: 1.3, label: moving.length ? `AMP, d = ${SIZE}, run ${done.length + 1}` : "" },
+      ...(done.length ? [{ ...look, x: [state.alpha], y: [mean], low: [mean - spread], high: [mean + spread], marker: "D", size: 1.2,
+        label: `AMP live, mean of ${done.length} run${done.length > 1 ? "s" : ""}` }] : []),
+    ];
+  }
+
+  const build = (section, set) => section.querySelector("#aim-live").addEventListener("click", () => simulate(set));
+
   // The horizontal axis that two charts share.
   function samplesAxis(state) {
     const values = alphas(state), log = state.channel === "hardmax";
@@ -57,7 +96,7 @@ attnlab.views.aim = ((theory, { interpolate, linspace, logspace }, { text }, { s
       error, title: "Error against samples", empty: "no stored run at this T and ρ", x,
       lines: [{ x: curve.alpha, y: curve.error, color: "#0072B2", width: 2.4, label: "Bayes error (theory)" }],
       rules: hard ? [] : [{ x: theory.threshold(rho, tokens), color: "#D55E00", dash: "6 4", label: "recovery threshold" }],
-      points: [...points, here(alpha, error)],
+      points: [...points, here(alpha, error), ...liveSeries(state)],
       y: { label: "error ‖S − Ŝ‖²/d", domain: hard ? [1e-3, 1.3] : [0, 1.04], log: hard },
     };
   }
@@ -182,5 +221,12 @@ attnlab.views.aim = ((theory, { interpolate, linspace, logspace }, { text }, { s
   }
 
   const setting = (s) => `${s.channel}, T = ${s.tokens}, ρ = ${text(s.rho)}, α = ${text(s.alpha)}`;
-  return { controls, prepare, follow, render, setting };
-})(attnlab.aimTheory, attnlab.numbers, attnlab.axes, attnlab.series);
+  const presets = [
+    ["just below recovery", { channel: "softmax", tokens: 2, rho: 0.5, alpha: 0.18 }],
+    ["just above", { channel: "softmax", tokens: 2, rho: 0.5, alpha: 0.19 }],
+    ["few parameters (ρ = 0.1)", { channel: "softmax", tokens: 2, rho: 0.1, alpha: 0.04 }],
+    ["four tokens", { channel: "softmax", tokens: 4, rho: 0.5, alpha: 0.03 }],
+    ["hardmax", { channel: "hardmax", tokens: 2, rho: 0.5, alpha: 1 }],
+  ];
+  return { controls, prepare, follow, build, render, setting, presets };
+})(attnlab.aimTheory, attnlab.aimLive, attnlab.numbers, attnlab.axes, attnlab.series);

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from attnlab.aim import theory
 from attnlab.aim.deep.task import DeepTask
@@ -30,9 +28,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     if params["what"] == "amp":
         task = DeepTask(params["d"], rho=float("inf"), seed=branch(seed, "plant"))
         X, y = task.sample(task.n_samples(params["alpha"]), branch(seed, "data"))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model = DeepAMP(float("inf"), max_iter=60, tol=1e-5).fit(X, y, truth=task.S)
+        model = DeepAMP(float("inf"), max_iter=60, tol=1e-5).fit(X, y, truth=task.S)
         first, second = model.trace_["mse"][-1]
         return {"first": first, "second": second, "converged": model.converged_}
     evolved = theory.deep_state_evolution(
@@ -52,6 +48,8 @@ def draw(records: Records) -> Canvas:
     canvas, axes = panels(1, 2, width=4.2, height=3.4, sharey=True)
     for ax, layer, title in zip(axes[0], ("first", "second"), ("layer 1", "layer 2 (last)"), strict=True):
         for color, what, marker in ((COLORS[0], "uninformed", "o"), (COLORS[1], "informed", "+")):
+            if what not in records.values("what"):
+                continue
             alpha, mean, sem = records.curve("alpha", layer, what=what)
             ax.errorbar(
                 alpha,
@@ -63,6 +61,7 @@ def draw(records: Records) -> Canvas:
                 markerfacecolor="none",
                 capsize=2,
                 label=f"state evolution, {what}",
+                gid="theory",
             )
         if "amp" in records.values("what"):
             points(ax, records.curve("alpha", layer, what="amp"), color="black", fmt="^", label="AMP")
@@ -110,6 +109,7 @@ DEEP = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=("d",),
     shared=("what",),
     shape=("what", "samples", "alpha"),
     version=2,

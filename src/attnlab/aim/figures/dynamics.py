@@ -81,6 +81,7 @@ TRAJECTORY = Figure(
     },
     run=run_path,
     draw=draw_path,
+    independent_of=("d",),
     shape=("d", "alpha"),
     version=2,
     minutes={"quick": 0.4, "paper": 1},
@@ -108,7 +109,7 @@ def draw_sizes(records: Records) -> Canvas:
     inverse = [{**row, "inverse": 1 / row["d"], "gap": row["overlap"] - row["self_overlap"]} for row in records]
     table = Records.of({**row, "miss": row["mse"] - row["expected"]} for row in inverse)
     points(left, table.curve("inverse", "mse"), color=COLORS[0], label="AMP")
-    left.axhline(next(iter(records))["se"], color="black", label="Bayes error")
+    left.axhline(next(iter(records))["se"], color="black", label="Bayes error", gid="theory")
     left.set(xlabel="$1/d$", ylabel=r"estimation error $\|S - \hat S\|^2/d$", xlim=(0, None))
     left.legend(loc="upper left")
     points(right, table.curve("inverse", "miss"), color=COLORS[1], label="real $-$ predicted error")

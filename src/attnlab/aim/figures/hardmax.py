@@ -98,6 +98,11 @@ HARDMAX = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=(
+        "d",
+        "rho",
+        "alpha",
+    ),
     shape=("d", "alpha"),
     version=3,
     minutes={"quick": 0.6, "paper": 7},

@@ -35,8 +35,8 @@ def draw(records: Records) -> Canvas:
     right = 1.2 * float(theory.recovery_threshold(law_of(records, rho=np.inf)))
     right = max(right, 1.02 * max(records.values("alpha")))
     widths, alphas = np.logspace(np.log10(0.1), np.log10(3), 16), np.linspace(0.0, right, 80)
-    error = np.array([_error_along(alphas, law_of(records, rho=rho)) for rho in widths])
-    image = ax.pcolormesh(alphas, widths, error, cmap="viridis", vmin=0, vmax=1, shading="gouraud")
+    error = np.array([error_along(alphas, law_of(records, rho=rho)) for rho in widths])
+    image = ax.pcolormesh(alphas, widths, error, cmap="viridis", vmin=0, vmax=1, shading="gouraud", gid="theory")
     canvas.colorbar(image, ax=ax, label="Bayes error")
     fine = np.logspace(-1, np.log10(3), 200)
     threshold = [float(theory.recovery_threshold(law_of(records, rho=rho))) for rho in fine]
@@ -67,7 +67,7 @@ def draw(records: Records) -> Canvas:
     return canvas
 
 
-def _error_along(alphas: np.ndarray, law: Task) -> np.ndarray:
+def error_along(alphas: np.ndarray, law: Task) -> np.ndarray:
     """The Bayes error, interpolated between points of the parametric curve: a picture needs no more."""
     alpha, error = theory.parametric_curve(law, np.logspace(-4, 3, 40))
     end = float(theory.recovery_threshold(law))
@@ -104,6 +104,11 @@ PHASES = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=(
+        "d",
+        "rho",
+        "alpha",
+    ),
     shape=("d", "alpha"),
     version=2,
     minutes={"quick": 0.5, "paper": 2},
@@ -153,7 +158,7 @@ def draw_weak(records: Records) -> Canvas:
     left, right = axes[0]
     for channel, color, marker in (("softmax", COLORS[0], "o"), ("hardmax", COLORS[1], "s")):
         tokens, value, _ = records.curve("tokens", channel)
-        left.plot(tokens, value, color=color, marker=marker, label=channel)
+        left.plot(tokens, value, color=color, marker=marker, label=channel, gid="theory")
     left.set(yscale="log", xlabel="tokens $T$", ylabel=r"weak recovery $\alpha/\rho$", xticks=records.values("tokens"))
     left.yaxis.set_minor_formatter("{x:g}")
     left.legend()
@@ -191,6 +196,7 @@ WEAK = Figure(
     scales={"quick": [Grid({"tokens": [2, 3, 4]})], "paper": [Grid({"tokens": [2, 3, 4, 5]})]},
     run=run_weak,
     draw=draw_weak,
+    independent_of=("tokens: any",),
     version=2,
     minutes={"quick": 0.2, "paper": 0.6},
     claims=(

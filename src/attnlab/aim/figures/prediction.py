@@ -109,6 +109,11 @@ GENERALIZATION = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=(
+        "d",
+        "beta: hardmax",
+        "alpha",
+    ),
     shape=("d", "alpha", "channel"),
     version=3,
     minutes={"quick": 0.5, "paper": 1.5},
@@ -152,7 +157,7 @@ def draw_beta(records: Records) -> Canvas:
     points(left, records.curve("beta", "mse"), color=COLORS[0], label=f"AMP, $d = {records.values('d')[-1]}$")
     alpha = records.values("alpha")[0]
     bayes = float(theory.mmse(law_of(records), alpha))
-    left.axhline(bayes, color="black", label="Bayes error")
+    left.axhline(bayes, color="black", label="Bayes error", gid="theory")
     left.set(xscale="log", xlabel=r"inverse temperature $\beta$", ylabel="estimation error", ylim=(0, 1))
     left.legend()
     points(right, records.curve("beta", "test"), color=COLORS[0])
@@ -192,6 +197,10 @@ BETA = Figure(
     },
     run=run_beta,
     draw=draw_beta,
+    independent_of=(
+        "d",
+        "beta: 2 |",
+    ),
     shared=("beta",),
     shape=("d",),
     version=2,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from attnlab.aim import theory
 from attnlab.aim.learners.amp import AMP
@@ -46,9 +44,7 @@ def solve(params: Params, seed: np.random.SeedSequence, **options: Any) -> tuple
     task = task_of(params, branch(seed, "plant"))
     log = task.law.name == "softmax"  # exact where outputs underflow
     X, y = task.sample(task.n_samples(params["alpha"]), branch(seed, "data"), log=log)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return task, learner_of(task, **options).fit(X, y, truth=task.S)
+    return task, learner_of(task, **options).fit(X, y, truth=task.S)
 
 
 def run_amp(params: Params, seed: np.random.SeedSequence) -> Record:

@@ -82,6 +82,11 @@ SOFTMAX = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=(
+        "d",
+        "rho",
+        "alpha",
+    ),
     shape=("d", "tokens", "alpha"),
     version=2,
     minutes={"quick": 0.3, "paper": 2},

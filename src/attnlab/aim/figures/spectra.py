@@ -74,6 +74,7 @@ SPECTRA = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=("d",),
     shape=("d", "alpha"),
     version=2,
     minutes={"quick": 1.0, "paper": 1.5},

@@ -38,7 +38,7 @@ PROBES = Probes(Layout(TOKENS, TOKENS), differences=True)  # both layers see the
 
 
 class DeepAMP(BaseEstimator):
-    """Estimates of S_1 and S_2 from the output of two layers.
+    """Estimates of both attention matrices from the output of two layers.
 
     Parameters
     ----------

@@ -24,11 +24,8 @@ import numpy as np
 import optax
 
 from attnlab.aim.channels.channel import Channel
-from attnlab.aim.channels.measurement import Measurement, projection
 from attnlab.aim.indices import Layout
 from attnlab.aim.messages.products import PRECISIONS
-
-LOSSES = ("squared_output", "cross_entropy", "logits")
 
 
 @dataclass(frozen=True)
@@ -49,35 +46,9 @@ class Objective:
     loss: str = "squared_output"
     decay: float = 0.0
 
-    @property
-    def beta(self) -> float | None:
-        """Inverse temperature of a softmax; None for linear outputs."""
-        return getattr(self.channel, "beta", None)
-
-    def outputs(self, h: Any) -> Any:
-        """y_hat (..., queries, keys) at indices h."""
-        visible = self.layout.visible
-        if self.beta is None:
-            return jnp.where(visible, h, 0.0)
-        return jnp.where(visible, jax.nn.softmax(jnp.where(visible, self.beta * h, -1e30), axis=-1), 0.0)
-
     def loss_and_pull(self, h: Any, target: Any) -> tuple[Any, Any]:
         """The loss of every sequence (n, starts), and its derivative in h."""
-        if self.loss == "logits":
-            assert isinstance(self.channel, Measurement)
-            layout = self.layout
-            gap = (layout.whiten(h) - target[:, None]) @ jnp.asarray(projection(self.channel, layout), h.dtype)
-            pull = jnp.zeros_like(h).at[(..., *layout.entries)].set(gap / layout.scale)
-            return (gap**2).sum(axis=-1) / 2, pull
-        y, found = target[:, None], self.outputs(h)
-        if self.loss == "cross_entropy":
-            logs = jnp.where(y > 0, jnp.log(jnp.maximum(y, 1e-38) / jnp.maximum(found, 1e-38)), 0.0)
-            return (y * logs).sum(axis=(-1, -2)), self.beta * (found - y)
-        gap = found - y
-        pull = 2 * gap
-        if self.beta is not None:
-            pull = self.beta * found * (pull - (found * pull).sum(axis=-1, keepdims=True))
-        return (gap**2).sum(axis=(-1, -2)), pull
+        return self.channel.loss_and_slope(self.loss, h, target[:, None], self.layout)
 
 
 def project(factor: jax.Array, X: jax.Array, precision: str) -> jax.Array:

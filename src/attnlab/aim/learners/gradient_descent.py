@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import jax
@@ -10,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnlab.aim.channels import Channel
-from attnlab.aim.channels.measurement import Measurement
-from attnlab.aim.learners.descent import LOSSES, Objective, decay_slope, losses_and_slope, train
+from attnlab.aim.learners.descent import Objective, decay_slope, losses_and_slope, train
 from attnlab.aim.learners.prediction import IndexedPredictor
+from attnlab.common.advice import advise
 from attnlab.common.compute import Compute
 from attnlab.common.seeds import Seed, stream
 from attnlab.common.stopping import ended
-from attnlab.common.validation import integer, nonnegative, one_of, positive
+from attnlab.common.validation import integer, nonnegative, positive
 
 MEMORY = 2e9  # bytes of projected tokens and their gradients; more starting points are trained one group after another
 Data = tuple[jax.Array, jax.Array, jax.Array]  # tokens, targets and weights
@@ -121,12 +120,7 @@ class GradientDescent(IndexedPredictor):
 
     def _checked(self) -> tuple[str, float]:
         positive("tol", self.tol)
-        one_of("loss", self.loss, LOSSES)
-        law = self.law
-        if not isinstance(law, Measurement):
-            raise ValueError(f"channel must be one of 'softmax', 'linear' for gradient descent, got {law.name!r}")
-        if self.loss == "cross_entropy" and not hasattr(law, "beta"):
-            raise ValueError(f"loss 'cross_entropy' needs channel 'softmax', got {law.name!r}")
+        self.law.check_loss(self.loss)
         return self.loss, nonnegative("weight_decay", self.weight_decay)
 
     def _group(self, n: int, memory: float) -> int:
@@ -155,7 +149,7 @@ class GradientDescent(IndexedPredictor):
     def _warn_if_narrow(self, S: np.ndarray) -> None:
         values = np.linalg.svd(S, compute_uv=False)[:, : self.width]
         if (values[:, -1] > 1e-3 * values[:, 0]).any() and self.width < S.shape[1]:
-            warnings.warn(
+            advise(
                 f"all width={self.width} directions are in use: the minimum may need more, and the theory is for those",
                 UserWarning,
                 stacklevel=4,

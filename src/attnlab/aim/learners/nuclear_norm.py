@@ -15,12 +15,13 @@ import numpy as np
 import scipy.linalg
 
 from attnlab.aim.channels import Channel
-from attnlab.aim.channels.measurement import Measurement, basis, projection
+from attnlab.aim.channels.measurement import basis
 from attnlab.aim.learners.prediction import IndexedPredictor
+from attnlab.common.seeds import stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, nonnegative, one_of, positive
 
-LOSSES = ("logits", "cross_entropy")
+CONVEX = ("logits", "cross_entropy")  # losses without other minima
 LARGEST = 8000  # measurements whose Gram matrix is factored without penalty
 
 
@@ -74,16 +75,12 @@ class NuclearNorm(IndexedPredictor):
     def fit(self, X: Any, y: Any) -> NuclearNorm:
         """Solve on the whole batch."""
         decay, law = nonnegative("weight_decay", self.weight_decay), self.law
-        one_of("loss", self.loss, LOSSES)
+        one_of("loss", law.check_loss(self.loss), CONVEX)
         integer("max_iter", self.max_iter, low=1)
         positive("tol", self.tol)
-        if not isinstance(law, Measurement):
-            raise ValueError(f"channel must be one of 'softmax', 'linear' for a convex loss, got {law.name!r}")
-        if self.loss == "cross_entropy" and not hasattr(law, "beta"):
-            raise ValueError(f"loss 'cross_entropy' needs channel 'softmax', got {law.name!r}")
         X, z = self._check_data(X, y)
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        S, n_iter, settled = self._penalised(X, y, z, decay) if decay else self._interpolating(X, z, law)
+        S, n_iter, settled = self._penalised(X, y, z, decay) if decay else self._interpolating(X, z)
         values = np.abs(np.linalg.eigvalsh(S)) if self.layout_.tied else np.linalg.svd(S, compute_uv=False)
         self.S_, self.rank_ = S, int((values > 1e-3 * values.max()).sum()) if values.max() > 0 else 0
         self.loss_ = self._loss(X, y, z, S)[0] / len(X)
@@ -92,17 +89,9 @@ class NuclearNorm(IndexedPredictor):
 
     def _loss(self, X: np.ndarray, y: np.ndarray, z: np.ndarray, S: np.ndarray) -> tuple[float, np.ndarray]:
         """Sum of the losses, and its gradient in S."""
-        layout, law = self.layout_, self.law
-        assert isinstance(law, Measurement)
-        h = layout.indices(X, S)
-        if self.loss == "logits":
-            gap = (layout.whiten(h) - z) @ projection(law, layout)
-            pull = np.zeros_like(h)
-            pull[(..., *layout.entries)] = gap / layout.scale
-            return float((gap**2).sum() / 2), self._adjoint(X, pull)
-        found = law.output(h, visible=layout.visible)
-        logs = np.where(y > 0, np.log(np.maximum(y, 1e-300) / np.maximum(found, 1e-300)), 0.0)
-        return float((y * logs).sum()), self._adjoint(X, law.beta * (found - y))  # type: ignore[attr-defined]
+        target = z if self.loss == "logits" else y
+        losses, pull = self.law.loss_and_slope(self.loss, self.layout_.indices(X, S), target, self.layout_)
+        return float(losses.sum()), self._adjoint(X, pull)
 
     def _adjoint(self, X: np.ndarray, pull: np.ndarray) -> np.ndarray:
         """Gradient in S from the derivative in h."""
@@ -132,20 +121,14 @@ class NuclearNorm(IndexedPredictor):
         return S, self.max_iter, False
 
     def _curvature(self, X: np.ndarray) -> float:
-        """Largest curvature of the loss in S, by power iteration on A^T A; a softmax row adds at most beta^2 / 2."""
-        layout, law = self.layout_, self.law
-        S = np.random.default_rng(0).standard_normal((X.shape[2],) * 2)
+        """Largest curvature of the loss in S, by power iteration."""
+        layout = self.layout_
+        S = stream(0, "learner", "aim", "curvature").standard_normal((X.shape[2],) * 2)
         S = S + S.T if layout.tied else S
         size = 1.0
         for _ in range(30):
             h = layout.indices(X, S / np.linalg.norm(S))
-            if self.loss == "logits":
-                pull = np.zeros_like(h)
-                pull[(..., *layout.entries)] = layout.whiten(h) @ projection(law, layout) / layout.scale
-            else:
-                centred = np.where(layout.visible, h, 0.0)
-                pull = law.beta**2 / 2 * centred  # type: ignore[attr-defined]
-            S = self._adjoint(X, pull)
+            S = self._adjoint(X, self.law.majorant(self.loss, h, layout))
             size = float(np.linalg.norm(S))
         return 1.05 * size
 
@@ -156,10 +139,10 @@ class NuclearNorm(IndexedPredictor):
         U, x, Vt = np.linalg.svd(S)
         return np.asarray((U * np.maximum(x - by, 0.0)) @ Vt)
 
-    def _interpolating(self, X: np.ndarray, z: np.ndarray, law: Measurement) -> tuple[np.ndarray, int, bool]:
+    def _interpolating(self, X: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, int, bool]:
         """p = projection on the exact fits, s = shrunk reflection, w <- w + s - p."""
         d, layout = X.shape[2], self.layout_
-        B = basis(law, layout)
+        B = basis(self.law, layout)
         if len(X) * len(B) > LARGEST:
             raise ValueError(
                 f"weight_decay=0 factors the Gram matrix of n k <= {LARGEST} measurements, got {len(X) * len(B)}; "

@@ -19,21 +19,22 @@ from __future__ import annotations
 import numpy as np
 
 from attnlab.aim.spectrum.eigenvalue_bulk import TINY, Quadrature
-from attnlab.aim.spectrum.singular_bulk import ends, singular_quadrature
-from attnlab.aim.spectrum.tied import (
-    MASS_TOLERANCE,
+from attnlab.aim.spectrum.quadrature_rules import (
     NO_NOISE,
     NODES,
-    SMALL_NOISE,
-    Integrand,
+    Rule,
     check_rho,
+    checked_matrix,
+    denoising_error,
     positive_noise,
     semicircle,
+    semicircle_transform,
     small_noise_slope,
 )
+from attnlab.aim.spectrum.singular_bulk import ends, singular_quadrature
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import Seed, stream
-from attnlab.common.validation import finite_array, nonnegative, one_of, positive
+from attnlab.common.validation import positive
 
 __all__ = [
     "check_rho",
@@ -112,9 +113,7 @@ def stieltjes(x: ArrayLike, noise: ArrayLike, rho: float) -> np.ndarray:
     rho = check_rho(rho)
     x, noise = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(noise, dtype=float))
     if np.isinf(rho):
-        root = np.sqrt((x**2 - 4 * (1 + noise)).astype(complex))
-        root = np.where(x**2 < 4 * (1 + noise), -1j * np.abs(root), np.sign(x) * root)
-        return np.asarray((x - root) / (2 * (1 + noise)))
+        return semicircle_transform(x, noise)
     return np.asarray(1 / _roots(x.ravel(), noise.ravel(), 1 / rho)).reshape(x.shape)
 
 
@@ -149,22 +148,11 @@ def quadrature(noise: ArrayLike, rho: float, nodes: int = NODES[0]) -> Quadratur
 
     Status: exact as d -> infinity.
     """
-    return _quadrature(np.atleast_1d(positive_noise(noise)), check_rho(rho), nodes)
+    return _rule(check_rho(rho))(np.atleast_1d(positive_noise(noise)), nodes)
 
 
-def _quadrature(noise: np.ndarray, rho: float, nodes: int) -> Quadrature:
-    return semicircle(noise, nodes) if np.isinf(rho) else singular_quadrature(noise, rho, nodes)
-
-
-def _integral(noise: np.ndarray, rho: float, integrand: Integrand) -> np.ndarray:
-    values, todo = np.empty_like(noise), np.arange(len(noise))
-    for nodes in NODES:
-        bulk = _quadrature(noise[todo], rho, nodes)
-        values[todo] = bulk.integrate(integrand(bulk))
-        todo = todo[np.abs(bulk.integrate(bulk.density) - 1) > MASS_TOLERANCE]
-        if not len(todo):
-            break
-    return values
+def _rule(rho: float) -> Rule:
+    return semicircle if np.isinf(rho) else lambda noise, nodes: singular_quadrature(noise, rho, nodes)
 
 
 def denoising_mmse(noise: ArrayLike, rho: float) -> np.ndarray | float:
@@ -179,27 +167,7 @@ def denoising_mmse(noise: ArrayLike, rho: float) -> np.ndarray | float:
     0.315367
     """
     rho = check_rho(rho)
-    values = np.asarray(noise, dtype=float)
-    if np.isnan(values).any() or (values < 0).any():
-        raise ValueError(f"noise must be a number in [0, inf], got {noise!r}")
-    error = _denoising_mmse(values.ravel(), rho).reshape(values.shape)
-    return float(error) if error.ndim == 0 else error
-
-
-def _denoising_mmse(noise: np.ndarray, rho: float) -> np.ndarray:
-    finite = np.where(np.isinf(noise), 1.0, noise)
-    error = np.where(np.isinf(noise), 1.0, finite / (1 + finite))
-    if np.isinf(rho):
-        return error
-    large = noise >= LARGE_NOISE * max(1.0, 1 / rho)
-    small, low, high = noise < SMALL_NOISE, (noise >= SMALL_NOISE) & (noise < 1), (noise >= 1) & ~large
-    error[small] = small_noise_slope(rho) * noise[small]
-    if low.any():
-        cubed = _integral(noise[low], rho, lambda bulk: bulk.density**3)
-        error[low] = noise[low] * (1 - 4 * np.pi**2 / 3 * noise[low] * cubed)
-    if high.any():
-        error[high] = 1 - _integral(noise[high], rho, lambda bulk: bulk.denoised**2 * bulk.density)
-    return error
+    return denoising_error(noise, rho, _rule(rho), 0.0, LARGE_NOISE)
 
 
 def shrink(x: ArrayLike, noise: float, rho: float, *, clip: bool = False) -> np.ndarray:
@@ -230,16 +198,10 @@ def rie(R: ArrayLike, noise: float, rho: float, *, clip: str = "none") -> np.nda
     >>> round(float(rie(1.0, noise=0.6, rho=0.5)), 6)
     0.294841
     """
-    rho, noise = check_rho(rho), nonnegative("noise", noise)
-    one_of("clip", clip, ("none", "edges"))
-    if np.iscomplexobj(R):
-        raise ValueError("R must be a matrix of real numbers, got complex ones")
-    R = finite_array("R", R)
+    rho, R = check_rho(rho), checked_matrix(R, noise, clip, "singular values")
     if noise == 0:
         return R
     if R.ndim < 2:
         return shrink(R, noise, rho, clip=clip == "edges")
-    if R.ndim != 2 or R.shape[0] != R.shape[1]:
-        raise ValueError(f"R must be a square matrix or a vector of singular values, got shape {R.shape}")
     U, s, Vt = np.linalg.svd(R)
     return np.asarray((U * shrink(s, noise, rho, clip=clip == "edges")) @ Vt)

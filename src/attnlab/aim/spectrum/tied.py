@@ -19,29 +19,46 @@ the bulk need no cubic (:mod:`attnlab.aim.spectrum.eigenvalue_bulk`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from attnlab.aim.spectrum.eigenvalue_bulk import Quadrature, bulk_ends, bulk_quadrature
 from attnlab.aim.spectrum.eigenvalue_cubic import denoised, inverse_transform
+from attnlab.aim.spectrum.quadrature_rules import (
+    NO_NOISE,
+    NODES,
+    Rule,
+    check_rho,
+    checked_matrix,
+    denoising_error,
+    integral,
+    positive_noise,
+    semicircle,
+    semicircle_transform,
+    small_noise_slope,
+)
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import Seed, stream
-from attnlab.common.validation import finite_array, nonnegative, one_of, positive
+from attnlab.common.validation import positive
 
-Integrand = Callable[[Quadrature], np.ndarray]
+__all__ = [
+    "check_rho",
+    "cubed_density",
+    "denoising_mmse",
+    "density",
+    "edges",
+    "finite_size",
+    "planted",
+    "prior_mean",
+    "quadrature",
+    "rie",
+    "second_moment",
+    "shrink",
+    "small_noise_slope",
+    "small_width_mmse",
+    "stieltjes",
+]
 
-# Below it F is its slope times the noise to 1e-8 for every rho, and the bulk of the noise is too narrow for quadrature.
-SMALL_NOISE = 1e-12
-NO_NOISE = 1e-20  # shrinks no eigenvalue by more than 2e-10
 LARGE_NOISE = 1e8  # beyond it (in units of max(1, 1/rho)) F = 1 - 1/Delta to rounding
-NODES = (64, 256, 1024, 4096)
-MASS_TOLERANCE = 1e-10
-
-
-def check_rho(rho: float) -> float:
-    """Return the width as a positive float; infinity (the centred Gaussian prior) is allowed."""
-    return float("inf") if rho == float("inf") else positive("rho", rho)
 
 
 def prior_mean(rho: float) -> float:
@@ -83,11 +100,7 @@ def stieltjes(x: ArrayLike, noise: ArrayLike, rho: float) -> np.ndarray:
     rho = check_rho(rho)
     x, noise = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(noise, dtype=float))
     if np.isinf(rho):
-        variance = 1 + noise
-        root = np.sqrt((x**2 - 4 * variance).astype(complex))
-        # On the cut z = x - i0: the root continues sqrt(z^2 - 4 v) ~ z.
-        root = np.where(x**2 < 4 * variance, -1j * np.abs(root), np.sign(x) * root)
-        return np.asarray((x - root) / (2 * variance))
+        return semicircle_transform(x, noise)
     return np.asarray(1 / inverse_transform(np.atleast_1d(x), np.atleast_1d(noise), rho)).reshape(x.shape)
 
 
@@ -127,31 +140,11 @@ def quadrature(noise: ArrayLike, rho: float, nodes: int = NODES[0]) -> Quadratur
 
     Spectral accuracy, square-root edges included; the mass of the density should be 1.  Status: exact as d -> infinity.
     """
-    return _quadrature(np.atleast_1d(positive_noise(noise)), check_rho(rho), nodes)
+    return _rule(check_rho(rho))(np.atleast_1d(positive_noise(noise)), nodes)
 
 
-def _quadrature(noise: np.ndarray, rho: float, nodes: int) -> Quadrature:
-    return semicircle(noise, nodes) if np.isinf(rho) else bulk_quadrature(noise, rho, nodes)
-
-
-def semicircle(noise: np.ndarray, nodes: int) -> Quadrature:
-    """The centred prior: x = radius cos(phi), midpoint rule in phi."""
-    phi, variance = (np.arange(nodes) + 0.5) * np.pi / nodes, 1 + noise[:, None]
-    x, height = 2 * np.sqrt(variance) * np.cos(phi), 2 * np.sqrt(variance) * np.sin(phi)
-    return Quadrature(x, height * (np.pi / nodes), height / (2 * np.pi * variance), x / variance)
-
-
-def _integral(noise: np.ndarray, rho: float, integrand: Integrand) -> np.ndarray:
-    """The integral dx for a batch of noise values; nodes are added where the mass of the density is not 1."""
-    values = np.empty_like(noise)
-    todo = np.arange(len(noise))
-    for nodes in NODES:
-        bulk = _quadrature(noise[todo], rho, nodes)
-        values[todo] = bulk.integrate(integrand(bulk))
-        todo = todo[np.abs(bulk.integrate(bulk.density) - 1) > MASS_TOLERANCE]
-        if not len(todo):
-            break
-    return values
+def _rule(rho: float) -> Rule:
+    return semicircle if np.isinf(rho) else lambda noise, nodes: bulk_quadrature(noise, rho, nodes)
 
 
 def cubed_density(noise: np.ndarray, rho: float) -> np.ndarray:
@@ -159,7 +152,7 @@ def cubed_density(noise: np.ndarray, rho: float) -> np.ndarray:
 
     Source: arXiv:2506.01582.  Status: exact as d -> infinity.
     """
-    return _integral(noise, rho, lambda bulk: bulk.density**3)
+    return integral(noise, _rule(rho), lambda bulk: bulk.density**3)
 
 
 def denoising_mmse(noise: ArrayLike, rho: float) -> np.ndarray | float:
@@ -181,26 +174,7 @@ def denoising_mmse(noise: ArrayLike, rho: float) -> np.ndarray | float:
     0.28390214
     """
     rho = check_rho(rho)
-    values = np.asarray(noise, dtype=float)
-    if np.isnan(values).any() or (values < 0).any():
-        raise ValueError(f"noise must be a number in [0, inf], got {noise!r}")
-    error = _denoising_mmse(values.ravel(), rho).reshape(values.shape)
-    return float(error) if error.ndim == 0 else error
-
-
-def _denoising_mmse(noise: np.ndarray, rho: float) -> np.ndarray:
-    if np.isinf(rho):
-        return np.where(np.isinf(noise), 1.0, noise / np.where(np.isinf(noise), 1.0, 1 + noise))
-    error = np.zeros_like(noise)
-    large = noise > LARGE_NOISE * max(1.0, 1 / rho)
-    error[large] = 1 - 1 / noise[large]
-    small, low, high = noise < SMALL_NOISE, (noise >= SMALL_NOISE) & (noise < 1), (noise >= 1) & ~large
-    error[small] = small_noise_slope(rho) * noise[small]
-    if low.any():
-        error[low] = noise[low] * (1 - 4 * np.pi**2 / 3 * noise[low] * cubed_density(noise[low], rho))
-    if high.any():
-        error[high] = 1 - _integral(noise[high], rho, lambda bulk: (bulk.denoised - rho**0.5) ** 2 * bulk.density)
-    return error
+    return denoising_error(noise, rho, _rule(rho), prior_mean(rho), LARGE_NOISE)
 
 
 def small_width_mmse(t: ArrayLike) -> np.ndarray:
@@ -213,16 +187,6 @@ def small_width_mmse(t: ArrayLike) -> np.ndarray:
     """
     t = np.asarray(t, dtype=float)
     return np.asarray(np.where(t < 1, t * (2 - t), 1.0))
-
-
-def small_noise_slope(rho: float) -> float:
-    r""":math:`D_\rho = \lim F(\Delta)/\Delta` = 2 rho - rho^2 for rho < 1, then 1: the dimension of rank-r matrices /
-    (d^2/2).
-
-    Source: arXiv:2506.01582.  Status: exact as d -> infinity.
-    """
-    rho = check_rho(rho)
-    return 2 * rho - rho**2 if rho < 1 else 1.0
 
 
 def shrink(x: ArrayLike, noise: float, rho: float, *, clip: bool = False) -> np.ndarray:
@@ -258,22 +222,10 @@ def rie(R: ArrayLike, noise: float, rho: float, *, clip: str = "none") -> np.nda
     >>> round(float(rie(1.0, noise=0.6, rho=0.5)), 6)
     0.518085
     """
-    rho, noise = check_rho(rho), nonnegative("noise", noise)
-    one_of("clip", clip, ("none", "edges"))
-    R = finite_array("R", R)
+    rho, R = check_rho(rho), checked_matrix(R, noise, clip, "eigenvalues")
     if noise == 0:
         return R
     if R.ndim < 2:
         return shrink(R, noise, rho, clip=clip == "edges")
-    if R.ndim != 2 or R.shape[0] != R.shape[1]:
-        raise ValueError(f"R must be a square matrix or a vector of eigenvalues, got shape {R.shape}")
     x, U = np.linalg.eigh(R)
     return np.asarray((U * shrink(x, noise, rho, clip=clip == "edges")) @ U.T)
-
-
-def positive_noise(noise: ArrayLike) -> np.ndarray:
-    """Return noise as an array of finite numbers > 0."""
-    noise = np.asarray(noise, dtype=float)
-    if not (np.isfinite(noise).all() and (noise > 0).all()):
-        raise ValueError(f"noise must be a number in (0, inf), got {noise!r}")
-    return noise

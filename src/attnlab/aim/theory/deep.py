@@ -18,9 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.aim.channels import NotSolved
 from attnlab.aim.spectrum import check_rho, denoising_mmse, prior_mean, second_moment
 from attnlab.common.seeds import Seed, seed_sequence, stream
 from attnlab.common.validation import integer, nonnegative, positive
+
+SIGMAS, UNRESOLVED = 4.0, 0.05  # standard errors, and share of E|g|^2, by which two estimates of it may differ
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ def deep_strength(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""E[g g^T] over the two layers, (2, 2), and the standard errors of its entries.
 
+    The quadrature for g is checked by :math:`E|g_l|^2 = E\langle g_l, z_l - \omega_l\rangle/V_l \le 3/V_l`, which a
+    posterior mean obeys; where it does not (steep first layers, beta of 3 and more), there is no value.
+
     Source: derived here.  Status: exact up to Monte Carlo over (omega, y) and the quadrature
     for g.
     """
@@ -60,7 +66,22 @@ def deep_strength(
     z = omega + np.sqrt(V)[:, None] * normals[:, 1]
     g = np.stack(_gradients(z, omega, V, float(nonnegative("skip", skip)), float(positive("beta", beta))), axis=1)
     products = np.einsum("nli,nki->nlk", g, g)
+    _check_posterior(g, (z - omega) / V[:, None], V, beta)
     return products.mean(axis=0), products.std(axis=0) / np.sqrt(len(products))
+
+
+def _check_posterior(g: np.ndarray, gap: np.ndarray, V: np.ndarray, beta: float) -> None:
+    """Refuse output functions that are not those of a posterior mean."""
+    with np.errstate(over="ignore", invalid="ignore"):  # g may be anything where the nodes miss the posterior
+        squares, alignment = (g**2).sum(axis=2), (g * gap).sum(axis=2)
+        off = squares - alignment
+        found, noise = off.mean(axis=0), off.std(axis=0) / np.sqrt(len(off))
+        size = squares.mean(axis=0)
+    if (np.abs(found) > SIGMAS * noise + UNRESOLVED * size).any() or (size > 3 / V * (1 + UNRESOLVED)).any():
+        raise NotSolved(
+            f"the quadrature over the first layer does not resolve beta={beta:g}: E|g|^2 = {size.round(3)} is not "
+            f"E<g, z - omega>/V = {alignment.mean(axis=0).round(3)} (noise {noise.round(3)}, bound {(3 / V).round(3)})"
+        )
 
 
 def _gradients(

@@ -1,0 +1,79 @@
+"""Output strengths and recovery threshold of two or three attention layers on two to four tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attnlab.aim.channels import NotSolved
+from attnlab.aim.indices import Layout
+from attnlab.aim.spectrum import check_rho, second_moment, small_noise_slope
+from attnlab.common.prediction import Prediction
+from attnlab.common.seeds import Seed, stream
+from attnlab.common.validation import integer, nonnegative, positive, real
+
+POINTS = 512
+SIGMAS, UNRESOLVED = 4.0, 0.05  # standard errors, and share of E|g|^2, by which two estimates of it may differ
+
+
+def layer_strengths(
+    errors: Sequence[float] = (1.0, 1.0, 1.0),
+    *,
+    tokens: int = 2,
+    skip: float = 1.0,
+    beta: float = 1.0,
+    samples: int = 512,
+    seed: Seed = 0,
+) -> Prediction:
+    r"""E|g_l|^2 of every layer for the centred prior and errors V_l, with Monte Carlo standard errors.
+
+    The product of two estimates of g with independent points, so that their noise adds no bias. It must equal
+    :math:`E\langle g_l, z_l - \omega_l\rangle/V_l`, as for any posterior mean; where it does not, within four standard
+    errors and 5 %, there is no value.
+
+    Source: derived here.  Status: heuristic (Monte Carlo over outputs and over the posterior of the first layers).
+    """
+    import jax
+
+    from attnlab.aim.deep.posterior import output_functions, points, through
+
+    V = np.array([real("errors", v, low=0.0, high=1.0, open_low=True) for v in errors])
+    layers, tokens = integer("number of errors", len(V), low=2, high=3), integer("tokens", tokens, low=2, high=4)
+    skip, beta, layout = float(nonnegative("skip", skip)), float(positive("beta", beta)), Layout(tokens, tokens)
+    shape = (2, layers, integer("samples", samples, low=2), layout.p)
+    normals, width = stream(seed, "theory", "aim").standard_normal(shape), V[:, None, None]
+    omega = np.sqrt(second_moment(float("inf")) - width) * normals[0]
+    z = omega + np.sqrt(width) * normals[1]
+    with jax.enable_x64(True):
+        h = layout.unwhiten(z)
+        B = np.asarray(jax.vmap(lambda one: through(one, skip, beta))(h[:-1].swapaxes(0, 1)))
+        H = B @ h[-1] @ B.swapaxes(1, 2)
+        sets = [points(layers, tokens, POINTS, number) for number in (1, 2)]
+        first, second = (np.asarray(output_functions(H, omega, V, xi, skip=skip, beta=beta)) for xi in sets)
+    squares, alignment = (first * second).sum(axis=2), ((first + second) / 2 * (z - omega) / width).sum(axis=2)
+    gap = squares - alignment
+    value, off, noise = squares.mean(axis=1), gap.mean(axis=1), gap.std(axis=1) / np.sqrt(samples)
+    if not (np.abs(off) <= SIGMAS * noise + UNRESOLVED * np.abs(value)).all():
+        raise NotSolved(
+            f"{POINTS} points do not resolve beta={beta:g}, {layers} layers, {tokens} tokens: E|g|^2 = "
+            f"{value.round(3)} is not E<g, z - omega>/V = {alignment.mean(axis=1).round(3)} (noise {noise.round(3)})"
+        )
+    return Prediction(value, squares.std(axis=1) / np.sqrt(samples), "heuristic")
+
+
+def deep_recovery_threshold(rho: float = float("inf"), *, layers: int = 2, tokens: int = 2) -> Prediction:
+    r"""The alpha from which on the state in which every layer is known is stable, the same for all layers:
+
+    .. math:: \alpha = \frac{L D_\rho}{T^2 + T - 2}, \quad D_\rho = 2\rho - \rho^2 \ (\rho \le 1),\ 1 \ (\rho \ge 1)
+
+    Small errors make the output linear in all indices, and then sum_l V_l E|g_l|^2 = k = (T^2 + T - 2)/2: a state in
+    which all V_l shrink by one factor has V_l -> D V_l/(2 alpha E|g_l|^2 V_l), a factor of L D/(2 alpha k).
+
+    Source: derived here.  Status: asymptotic (d -> infinity); says nothing about starts far away.
+
+    >>> float(deep_recovery_threshold(0.5, layers=1)), float(deep_recovery_threshold(layers=2))
+    (0.1875, 0.5)
+    """
+    layers, tokens = integer("layers", layers, low=1), integer("tokens", tokens, low=2)
+    return Prediction(layers * small_noise_slope(check_rho(rho)) / (tokens**2 + tokens - 2), status="asymptotic")
