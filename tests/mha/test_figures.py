@@ -13,6 +13,8 @@ CHEAP = {
     "mha.growth": {"d": [4, 5], "n_heads": 1, "seeds": 1},
     "mha.rounding": {"q": 4, "n": 100, "seeds": 1},
     "mha.queries": {"d": [4, 6], "seeds": 2},
+    "mha.extraction": {"d": 8, "n_heads": 2, "tau": [0.0, 1e-5], "method": "reference", "seeds": 1},
+    "mha.lowrank": {"d": 4, "rank": 1, "ratio": 6, "seeds": 1},
     "mha.coverage": {"n": [100, 1000], "seeds": 3},
     "mha.patterns": {"d": 4, "k": 3, "n_heads": 2, "n": 300, "seeds": 1},
     "mha.noise": {"d": 4, "n": [100, 300], "seeds": 2},

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from attnlab import mha
+from attnlab.mha.engine import iterated, race
 from attnlab.mha.engine import levenberg_marquardt as engine
-from attnlab.mha.engine import race
-from attnlab.mha.learners import selection
 
 
 def specified(d, k, rho, n, seed):
@@ -26,8 +25,9 @@ def no_descent(monkeypatch):
     def refused(*args, **options):
         raise AssertionError("Levenberg-Marquardt was called")
 
-    for module in (engine, race, selection):
+    for module in (engine, race, iterated):
         monkeypatch.setattr(module, "levenberg_marquardt", refused)
+    monkeypatch.setattr(iterated, "iterated_levenberg_marquardt", refused)
 
 
 @pytest.mark.parametrize(

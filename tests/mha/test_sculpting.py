@@ -44,7 +44,7 @@ def test_the_crude_sum_has_the_mean_of_the_first_order_formula():
 
 def test_projection_on_the_simplex_is_the_nearest_point():
     points = np.random.default_rng(0).standard_normal((200, 4))
-    p = project_to_simplex(points)
+    p = project_to_simplex(points.T).T
     assert p.min() >= 0
     assert np.abs(p.sum(axis=1) - 1).max() < 1e-14
     # the optimality condition: the gap is constant on the support and smaller off it
@@ -93,7 +93,7 @@ def test_the_derivatives_of_the_divergence_are_those_of_finite_differences():
     rng = np.random.default_rng(0)
     task = mha.Task(d=3, k=3, n_heads=1, rho=2.0)
     rows = rows_of(*task.sample(40))
-    body = Body(rows, project_to_simplex(rng.standard_normal((len(rows), 3))), np.ones(len(rows)))
+    body = Body(rows, project_to_simplex(rng.standard_normal((3, len(rows)))).T, np.ones(len(rows)))
     theta = rng.standard_normal((3, 3))
     gradient, hessian = derivatives(body, theta)
     step = 1e-5

@@ -1,4 +1,4 @@
-"""Provably learning a multi-head attention layer from random examples (arXiv:2402.04084)."""
+"""Multi-head attention (arXiv:2402.04084): can a layer be recovered from random examples?"""
 
 import lazy_loader
 

@@ -20,7 +20,6 @@ parities off the labels and solves over GF(2).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +27,7 @@ from jaxtyping import Float
 from scipy.special import expit
 from scipy.stats import ortho_group
 
+from attnlab.common.advice import no_advice
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import stream
 from attnlab.common.tokens import check_targets, check_tokens
@@ -229,8 +229,7 @@ def _rotation(d: int, rng: np.random.Generator) -> np.ndarray:
 def _task(theta: np.ndarray, w: np.ndarray, noise_std: float) -> Task:
     m, d, _ = theta.shape
     # The sum of all projections vanishes by construction: at k = 2 the heads are known up to a common sign only.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with no_advice():
         return Task(d=d, k=2, n_heads=m, noise_std=noise_std, planted=(theta, w))
 
 

@@ -18,8 +18,10 @@ from attnlab.common.precision import float64
 from attnlab.common.tokens import check_tokens
 from attnlab.common.validation import finite_array
 
-# Examples are computed in blocks of one size: one compilation for each (tokens, d, heads, d_out), whatever n.
-_BLOCK = 1024
+# Examples are computed in padded blocks of few sizes: one compilation serves many n. A small layer takes the largest
+# block always; for a wide one a few sentences padded to it would cost more than another compilation.
+_BLOCKS = (16, 128, 1024)
+_SMALL_WORK = 1e9
 # Beyond this many sign bits per row duplicates are too rare to look for (n^2 / 2^40).
 _CUBE_BITS = 40
 
@@ -102,11 +104,13 @@ def check_biases(
 
 
 def _blocks(function: jax.stages.Wrapped, X: np.ndarray, *layer: np.ndarray) -> np.ndarray:
-    """Apply a compiled function block by block, the last one padded."""
+    """Apply a compiled function of tokens and a layer (Theta first) block by block, the last one padded."""
     parts = []
-    for start in range(0, len(X), _BLOCK):
-        block = X[start : start + _BLOCK].astype(np.float64)
-        padded = np.concatenate([block, np.zeros((_BLOCK - len(block), *X.shape[1:]))])
+    large = X.shape[1] * layer[0].size * _BLOCKS[-1] > _SMALL_WORK
+    size = next((b for b in _BLOCKS if b >= len(X)), _BLOCKS[-1]) if large else _BLOCKS[-1]
+    for start in range(0, len(X), size):
+        block = X[start : start + size].astype(np.float64)
+        padded = np.concatenate([block, np.zeros((size - len(block), *X.shape[1:]))])
         parts.append(np.asarray(function(padded, *layer))[: len(block)])
     return np.concatenate(parts)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attnlab.common.advice import advise
 from attnlab.common.seeds import Seed, seed_sequence, stream
 from attnlab.common.validation import integer, nonnegative, one_of
 from attnlab.mha.alignment import Equivalences, equivalences
@@ -82,7 +82,7 @@ class Task:
                 f"{self.outputs}) as n_heads, d and d_out say, got {theta.shape} and {w.shape}"
             )
         if not self.equivalences.unique:
-            warnings.warn(f"the planted layer cannot be recovered head by head: {self.equivalences}", stacklevel=4)
+            advise(f"the planted layer cannot be recovered head by head: {self.equivalences}", stacklevel=4)
 
     @property
     def tokens(self) -> int:

@@ -5,8 +5,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from attnlab import mha
+from attnlab.mha.queries.directions import match, matching_points
 from attnlab.mha.queries.oracle import Box, Oracle, on_sphere
-from attnlab.mha.queries.separation import _lifted, count_heads
+from attnlab.mha.queries.separation import _lifted, count_heads, lifted_equations
 from attnlab.mha.theory import query_count
 
 from .layers import oracle, planted
@@ -29,18 +30,19 @@ def test_the_lifted_equations_have_exactly_m_solutions_and_unmix():
     theta, w, _, _ = planted(m, d)
     rng = np.random.default_rng(0)
     u, direction = rng.standard_normal((n, d)), rng.standard_normal(d)
-    logits = u @ (theta @ direction).T / d
+    logits = u @ (theta @ direction).T / 4  # of order one, as the learner chooses the length of its tokens
     B = direction @ w
     kinds = np.stack([1 / (1 + np.exp(-logits - np.log(ratio))) @ B for ratio in (1, 1 / 2, 2)])
     span = np.linalg.svd(kinds.reshape(-1, d), full_matrices=False)[2][:m]
-    unmixing = _lifted(kinds @ span.T, rng)
-    mixed = unmixing @ (B @ span.T).T
+    sizes = np.linalg.svd(lifted_equations(kinds @ span.T)[0], compute_uv=False)
+    assert sizes[-m - 1] > 1e8 * sizes[-m]
+    mixed = _lifted(kinds @ span.T, rng) @ (B @ span.T).T
     # a permutation: every unmixing vector sees one head
-    assert np.abs(np.sort(np.abs(mixed), axis=1)[:, -1] - 1).max() < 1e-7
-    assert np.sort(np.abs(mixed), axis=1)[:, :-1].max() < 1e-7
+    assert np.abs(np.sort(np.abs(mixed), axis=1)[:, -1] - 1).max() < 1e-9
+    assert np.sort(np.abs(mixed), axis=1)[:, :-1].max() < 1e-9
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 def test_twelve_heads_by_labelled_directions(seed):
     layer = planted(12, 64, seed=seed)
     learner = learned(layer)
@@ -52,7 +54,7 @@ def test_twelve_heads_by_labelled_directions(seed):
     assert learner.residual_ < 1e-11
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 def test_a_float32_black_box_is_enough(seed):
     layer = planted(12, 64, seed=seed)
     learner = learned(layer, SINGLE)
@@ -73,7 +75,29 @@ def test_few_outputs_are_separated_direction_by_direction(m, d, dtype, limit):
     assert errors(learner, layer).theta_error < limit
 
 
-@pytest.mark.parametrize(("m", "seed"), [(2, 0), (3, 1), (4, 2), (6, 0)])
+def test_labels_of_a_separated_direction_are_a_permutation():
+    m, d, n = 12, 24, matching_points(12, 24)
+    theta, w, _, _ = planted(m, d)
+    rng = np.random.default_rng(0)
+    u, w0, w1 = rng.standard_normal((n, d)), *rng.standard_normal((2, d))
+    T0, T = (np.einsum("np,mpq,q->nm", u, theta, v) / 4 for v in (w0, w1))
+    order = rng.permutation(m)
+    a, b = np.exp(-T0), np.exp(-T)
+    total = 1 + a + b
+    three = (a / total) @ (w0 @ w) + (b / total) @ (w1 @ w)
+    found, off = match(three, w0 @ w, T0, (w1 @ w)[order], T[:, order])
+    assert np.array_equal(order[found], np.arange(m))
+    assert off < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("m", "seed"),
+    [
+        pytest.param(m, seed, marks=[] if (m, seed) in {(2, 0), (3, 1), (4, 2), (6, 0)} else pytest.mark.slow)
+        for m in range(2, 7)
+        for seed in range(3)
+    ],
+)
 def test_one_output_shows_the_heads_as_poles(m, seed):
     layer = planted(m, 8, seed=seed, o=1)
     learner = learned(layer)
@@ -115,7 +139,7 @@ def test_low_rank_heads_with_biases():
 @pytest.mark.parametrize("bias", [0.0, 0.5])
 @pytest.mark.parametrize("method", ["reference", "separate"])
 def test_queries_are_those_that_theory_counts(method, bias):
-    for rank in (None, 3):
+    for rank in (None, 8):
         layer = planted(2, 12, rank=rank, bias=bias)
         learner = learned(layer, n_heads=2, rank=rank, method=method)
         said = query_count(12, method, rank=rank, n_heads=2, bias=bias > 0)
@@ -132,7 +156,7 @@ def test_equal_heads_merge_and_silent_ones_are_not_seen():
 
 
 def test_the_error_is_proportional_to_the_noise():
-    for seed in range(2):
+    for seed in range(3):
         layer = planted(4, 16, seed=seed)
         found = {
             sigma: errors(learned(layer, noise=sigma, n_heads=4, random_state=seed), layer).theta_error

@@ -35,6 +35,10 @@ def test_exact_answers_give_the_head_from_the_stated_number_of_queries(d, method
     assert np.abs(learner.w_ - w).max() < 1e-12
 
 
+def test_the_numbers_of_queries_of_one_head():
+    assert [int(query_count(8, method, 2)) for method in ("pairs", "wide", "low_rank")] == [72, 16, 104]
+
+
 def test_one_output_is_enough_for_pairs():
     theta, w = head(6, d_out=1)
     learner = mha.QueryLearner(6).fit(oracle(theta, w))

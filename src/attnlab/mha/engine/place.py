@@ -10,10 +10,8 @@ import jax
 
 from attnlab.common.compute import Compute
 from attnlab.mha.engine.device import levenberg_marquardt_on_device
-from attnlab.mha.engine.levenberg_marquardt import Fit, levenberg_marquardt
-
-# From so many entries of Theta on an accelerator, where there is one, is faster.
-_WORTH_A_DEVICE = 1000
+from attnlab.mha.engine.iterated import LARGE, fit_rows
+from attnlab.mha.engine.levenberg_marquardt import Fit
 
 
 def chosen_device(compute: Compute) -> Any:
@@ -35,8 +33,8 @@ def on_device(compute: Compute) -> AbstractContextManager[Any]:
 def full_solver(compute: Compute, m: int, d: int) -> Callable[..., Fit]:
     """The Levenberg-Marquardt step for all entries of Theta: by BLAS, or on an accelerator when there is one."""
     device = chosen_device(compute)
-    if device.platform == "cpu" or (compute.device == "auto" and m * d * d < _WORTH_A_DEVICE):
-        return levenberg_marquardt
+    if device.platform == "cpu" or (compute.device == "auto" and m * d * d < LARGE):
+        return fit_rows
     needed, memory = 16 * (m * d * d) ** 2, _memory(device, compute)
     if memory is not None and needed > memory:
         raise ValueError(

@@ -9,15 +9,16 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
+from attnlab.mha.engine.iterated import LARGE, fit_rows
 from attnlab.mha.engine.levenberg_marquardt import Fit, levenberg_marquardt
 from attnlab.mha.layer import Rows
 
-SHORT_STEPS = 12
+SHORT_STEPS, LARGE_STEPS = 12, 16
 LONG_STEPS = 120
 # A short fit this good is on its way to the planted layer: no other start is needed.
 PROMISING = 1e-6
@@ -49,7 +50,9 @@ class Budget:
 
 def short_rows(m: int, d: int, k: int) -> int:
     """Rows of a short fit: enough that a start is judged, few enough that many can be."""
-    return max(600, 5 * m * d + 40 * k, 2 * d * d // max(k - 1, 1))
+    enough = max(600, 5 * m * d + 40 * k, 2 * d * d // max(k - 1, 1))
+    # Steps of large layers are cheap in rows, and with twice as many the first start usually succeeds.
+    return 2 * enough if m * d * d >= LARGE else enough
 
 
 def long_rows(m: int, d: int, k: int) -> int:
@@ -73,7 +76,7 @@ def race(
     basis: np.ndarray | None = None,
     free: bool = True,
     budget: Budget | None = None,
-    solver: Callable[..., Fit] = levenberg_marquardt,
+    solver: Callable[..., Fit] = fit_rows,
 ) -> Fit:
     """The best long fit over the starts; its ``n_iter`` counts the steps of all.
 
@@ -88,52 +91,71 @@ def race(
     free : whether the long fits leave the span.
     solver : fits in all entries of Theta; fits in a span are always those of this machine's BLAS.
     """
-    budget = budget or Budget()
-    k = rows.K.shape[1]
-    made: list[Fit] = []
-
-    def fit_at(part: Rows, start: np.ndarray, span: np.ndarray | None, **limits: Any) -> Fit:
-        if span is None:
-            made.append(solver(part, start, deadline=budget.deadline, **limits))
-        else:
-            made.append(levenberg_marquardt(part, start, basis=span, deadline=budget.deadline, **limits))
-        return made[-1]
-
-    def long_fit(fit: Fit) -> Fit:
-        final = fit_at(long, fit.theta, basis if not free else None, max_iter=LONG_STEPS, progress=1e-4)
-        budget.tell(f"  long fit: error {final.nmse:.1e} after {final.n_iter} steps")
-        return final
-
-    def winner(finals: list[Fit]) -> Fit:
-        return replace(min(finals, key=lambda f: f.nmse), n_iter=sum(fit.n_iter for fit in made))
-
+    m, d, _ = (first := next(starts := iter(starts))).shape
+    contest = _Race(rows, (m, d, rows.K.shape[1]), rng, basis, free, budget or Budget(), solver)
     fits: list[Fit] = []
-    finals: list[Fit] = []
-    for number, start in enumerate(islice(starts, max_starts)):
-        if number == 0:
-            m, d, _ = start.shape
-            short, long = _subset(rows, short_rows(m, d, k), rng), _subset(rows, long_rows(m, d, k), rng)
-        elif budget.spent:
+    for number, start in enumerate(islice(chain([first], starts), max_starts)):
+        if number and contest.budget.spent:
             break
-        fit = fit_at(short, start, basis, max_iter=SHORT_STEPS)
-        budget.tell(f"  start {number + 1}: error {fit.nmse:.1e} after {fit.n_iter} steps")
-        if fit.nmse < PROMISING:
-            finals.append(long_fit(fit))
-            if finals[-1].nmse < EXACT:
-                return winner(finals)
-        else:
+        fit = contest.short_fit(start, number)
+        if fit.nmse >= PROMISING:
             fits.append(fit)
-        if not finals and (best := _agreed(fits)) is not None:
-            finals.append(long_fit(best))
-            if finals[-1].nmse < EXACT or finals[-1].nmse > best.nmse / 2:
-                return winner(finals)
+        elif contest.long_fit(fit).nmse < EXACT:
+            return contest.winner()
+        if not contest.finals and (best := _agreed(fits)) is not None:
+            error = contest.long_fit(best).nmse
+            if error < EXACT or error > best.nmse / 2:
+                return contest.winner()
     for fit in sorted(fits, key=lambda f: f.nmse)[:_FINALISTS]:
-        if finals and budget.spent:
+        if contest.finals and contest.budget.spent:
             break
-        finals.append(long_fit(fit))
-        if finals[-1].nmse < EXACT:
+        if contest.long_fit(fit).nmse < EXACT:
             break
-    return winner(finals)
+    return contest.winner()
+
+
+class _Race:
+    """The fits that were made, and on which rows."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        sizes: tuple[int, int, int],
+        rng: np.random.Generator,
+        basis: np.ndarray | None,
+        free: bool,
+        budget: Budget,
+        solver: Callable[..., Fit],
+    ) -> None:
+        self.short, self.long = (_subset(rows, count(*sizes), rng) for count in (short_rows, long_rows))
+        self.basis, self.free, self.budget, self.solver = basis, free, budget, solver
+        self.steps = 0
+        self.finals: list[Fit] = []
+
+    def short_fit(self, start: np.ndarray, number: int) -> Fit:
+        """A fit of few steps on few rows."""
+        fit = self._fit(self.short, start, self.basis, max_iter=SHORT_STEPS if start.size < LARGE else LARGE_STEPS)
+        self.budget.tell(f"  start {number + 1}: error {fit.nmse:.1e} after {fit.n_iter} steps")
+        return fit
+
+    def long_fit(self, fit: Fit) -> Fit:
+        """A finalist, from where a short fit has ended."""
+        span = None if self.free else self.basis
+        self.finals.append(self._fit(self.long, fit.theta, span, max_iter=LONG_STEPS, progress=1e-4))
+        self.budget.tell(f"  long fit: error {self.finals[-1].nmse:.1e} after {self.finals[-1].n_iter} steps")
+        return self.finals[-1]
+
+    def winner(self) -> Fit:
+        """The best finalist, with the steps of all."""
+        return replace(min(self.finals, key=lambda f: f.nmse), n_iter=self.steps)
+
+    def _fit(self, part: Rows, start: np.ndarray, span: np.ndarray | None, **limits: Any) -> Fit:
+        if span is None:
+            fit = self.solver(part, start, deadline=self.budget.deadline, **limits)
+        else:
+            fit = levenberg_marquardt(part, start, basis=span, deadline=self.budget.deadline, **limits)
+        self.steps += fit.n_iter
+        return fit
 
 
 def _agreed(fits: list[Fit]) -> Fit | None:

@@ -125,5 +125,11 @@ attnlab.views.mha = ((patterns, { text }, { unique, closest, inRatio, shares }) 
   }
 
   const setting = ({ m, rho, n }) => `m = ${m}, d = ${sizes.d}, k = ${sizes.k}, ρ = ${text(rho)}, n = ${n}`;
-  return { controls, prepare, render, setting, needed };
+  const presets = [
+    ["too few examples", { m: 2, rho: 4, n: 1 }],
+    ["recovered", { m: 2, rho: 4, n: 1e6 }],
+    ["nearly uniform attention", { m: 2, rho: 0, n: 1e6 }],
+    ["hard attention", { m: 2, rho: 1e6, n: 1e6 }],
+  ];
+  return { controls, prepare, render, setting, needed, presets };
 })(attnlab.patterns, attnlab.axes, attnlab.series);

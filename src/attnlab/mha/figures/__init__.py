@@ -2,9 +2,11 @@
 
 from attnlab.common.figure import Figure
 from attnlab.mha.figures.coverage import COVERAGE
+from attnlab.mha.figures.extraction import EXTRACTION
 from attnlab.mha.figures.growth import GROWTH
 from attnlab.mha.figures.hard import HARD
 from attnlab.mha.figures.hull import HULL
+from attnlab.mha.figures.lowrank import LOWRANK
 from attnlab.mha.figures.noise import NOISE
 from attnlab.mha.figures.patterns import PATTERNS
 from attnlab.mha.figures.phase6 import PHASE6
@@ -21,6 +23,7 @@ FIGURES: tuple[Figure, ...] = (
     SIZES,
     SAMPLES,
     GROWTH,
+    LOWRANK,
     HULL,
     REACH,
     PHASE6,
@@ -28,6 +31,7 @@ FIGURES: tuple[Figure, ...] = (
     HARD,
     ROUNDING,
     QUERIES,
+    EXTRACTION,
     TRANSFORMER,
     COVERAGE,
     PATTERNS,

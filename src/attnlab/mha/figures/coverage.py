@@ -87,6 +87,13 @@ COVERAGE = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=(
+        "d",
+        "k",
+        "n_heads",
+        "rho",
+        "noise_std",
+    ),
     shape=("n",),
     minutes={"quick": 0.5, "paper": 6.0},
     version=2,

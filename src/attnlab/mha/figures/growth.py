@@ -73,6 +73,7 @@ GROWTH = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=("rho",),
     shape=("n_heads", "d"),
     minutes={"quick": 0.6, "paper": 15.0},
     claims=(

@@ -116,6 +116,13 @@ HARD = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=(
+        "d",
+        "n",
+        "starts",
+        "iterations",
+        "width",
+    ),
     shared=("learner", "n", "starts", "iterations", "width"),
     shape=("d", "size", "learner"),
     minutes={"quick": 1.5, "paper": 120.0},

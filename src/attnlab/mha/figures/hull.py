@@ -12,10 +12,9 @@ from attnlab.common.records import Records
 from attnlab.common.statistics import FEWEST, Statistic, geometric_mean, mean, of
 from attnlab.mha.figures.instances import PAPER, planted
 from attnlab.mha.figures.ticks import log_values
-from attnlab.mha.layer import rows_of
-from attnlab.mha.sculpting.axes import long_axes, span_error
+from attnlab.mha.learners.sculpting import SculptingLearner
+from attnlab.mha.sculpting.axes import span_error
 from attnlab.mha.sculpting.body import divergence
-from attnlab.mha.sculpting.phases import sculpt
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -26,21 +25,19 @@ _EXAMPLES = 30_000
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     """Sculpt, without any non-convex step; ``inside`` compares the heads' divergence with that of even attention."""
-    m = params["n_heads"]
-    task, (X, y), _ = planted(seed, params["n"], params)
-    sculpture = sculpt(X, y, rows_of(X, y))
-    span = long_axes(sculpture.point, m)
+    task, examples, _ = planted(seed, params["n"], params)
+    learner = SculptingLearner(params["n_heads"], holdout=None).fit_span(*examples)
     w_sum = task.W.sum(axis=0)
-    even = divergence(sculpture.body, np.zeros_like(task.Theta[0]))
-    lengths = 1 / np.sqrt(np.maximum(span.curvatures[:_AXES], 1e-12))
+    size = np.linalg.norm(w_sum)
+    even = divergence(learner.body_, np.zeros_like(task.Theta[0]))
     return {
-        "span_error": span_error(span.basis, task.Theta),
-        "sum_error": float(np.linalg.norm(sculpture.agreement.w_sum - w_sum) / np.linalg.norm(w_sum)),
-        "crude_error": float(np.linalg.norm(sculpture.steps[0].arrays["w_sum"] - w_sum) / np.linalg.norm(w_sum)),
-        "body_rows": float(len(sculpture.body.rows)),
-        "inside": max(divergence(sculpture.body, head) for head in task.Theta) / even,
-        "gap": span.gap,
-        "axes": lengths,
+        "span_error": span_error(learner.span_, task.Theta),
+        "sum_error": float(np.linalg.norm(learner.w_sum_ - w_sum) / size),
+        "crude_error": float(np.linalg.norm(learner.steps_[0].arrays["w_sum"] - w_sum) / size),
+        "body_rows": float(len(learner.body_.rows)),
+        "inside": max(divergence(learner.body_, head) for head in task.Theta) / even,
+        "gap": learner.steps_[-1].summary["gap"],
+        "axes": 1 / np.sqrt(np.maximum(learner.curvatures_[:_AXES], 1e-12)),
     }
 
 

@@ -63,7 +63,7 @@ def draw(records: Records) -> Canvas:
         errors = [np.exp(np.mean(np.log(chosen.where(n=n).column("nmse")))) for n in ns]
         ax.plot(ns, errors, MARKERS[i] + ":", color=COLORS[i], label=NAMES[kind])
     floor = [np.exp(np.mean(np.log(records.where(n=n).column("projected_nmse")))) for n in ns]
-    line(ax, ns, floor, color="0.3", linestyle="--", label="planted heads, projected on the span")
+    line(ax, ns, floor, gid="simulation", color="0.3", linestyle="--", label="planted heads, projected on the span")
     ax.set(yscale="log", xlabel="examples n", ylabel="held-out error (NMSE), geometric mean")
     log_values(ax, ns)
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -98,6 +98,10 @@ QUERIES = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=(
+        "rho",
+        "tau",
+    ),
     shape=("d", "method"),
     minutes={"quick": 0.1, "paper": 2.0},
     claims=(

@@ -56,7 +56,8 @@ def draw(records: Records) -> Canvas:
         curve = records.curve("n", "span_error", n_heads=m, k=k, d=d, rho=rho)
         points(axes[0, 0], curve, label=f"m = {m}, k = {k}, d = {d}, ρ = {rho:g}", **look)
         share = float(agreement_probability(law({"n_heads": m, "k": k, "d": d, "rho": rho}), 0.1 * rho))
-        axes[0, 1].plot((m - 1) * (k - 1), share, MARKERS[i % len(MARKERS)], color=COLORS[i % len(COLORS)])
+        look = {"color": look["color"], "marker": look["fmt"][0], "linestyle": "", "gid": "theory"}
+        axes[0, 1].plot((m - 1) * (k - 1), share, **look)
     for m, style in ((2, "-"), (3, "--")):
         tokens = np.arange(2, 9 - m)
         laws = [law({"n_heads": m, "k": int(k), "d": d, "rho": rho}) for k in tokens]
@@ -119,6 +120,13 @@ REACH = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=(
+        "n_heads: theory",
+        "k: theory",
+        "d",
+        "rho",
+        "n",
+    ),
     shared=("n",),
     shape=("k", "d", "n"),
     minutes={"quick": 2.0, "paper": 90.0},

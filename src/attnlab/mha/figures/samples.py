@@ -53,7 +53,7 @@ def draw(records: Records) -> Canvas:
         )
     row = next(iter(records))
     limit = examples_needed(law(row)).value
-    ax.axvline(limit, color="0.4", ls="--", label=f"counting limit n = {limit}")
+    ax.axvline(limit, color="0.4", ls="--", gid="theory", label=f"counting limit n = {limit}")
     ax.set(xlabel="examples n", ylabel="share recovered (exact 95 % intervals)", ylim=(-0.03, 1.03))
     log_values(ax, records.values("n"))
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -84,6 +84,10 @@ SAMPLES = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=(
+        "rho",
+        "n",
+    ),
     shared=("learner",),
     shape=("n",),
     minutes={"quick": 0.7, "paper": 30.0},

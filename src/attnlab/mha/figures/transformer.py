@@ -51,6 +51,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
         "head_errors": np.linalg.norm(heads - module.Theta[: len(heads)], axis=(1, 2)) / norms[: len(heads)],
         "model_patterns": patterns(hidden, module.Theta[:_SHOWN], module.c[:_SHOWN])[0],
         "found_patterns": patterns(hidden, heads[:_SHOWN], learner.key_bias_[order][:_SHOWN])[0],
+        "pieces": " ".join(encoder.pieces(SENTENCE)),
         "converged": learner.converged_,
     }
 
@@ -66,8 +67,9 @@ def draw(records: Records) -> Canvas:
             errors = np.asarray(row["head_errors"])
             label = dtype if row is next(iter(records.where(dtype=dtype))) else None
             ax.plot(np.full(len(errors), row["layer"]), errors, MARKERS[i], color=COLORS[i], ms=3, label=label)
-    ax.set(yscale="log", xlabel="layer", ylabel="‖Θ̂ − Θ‖ / ‖Θ‖, each head", title="black box in")
-    ax.legend()
+    ax.set(yscale="log", xlabel="layer", ylabel="‖Θ̂ − Θ‖ / ‖Θ‖, each head", xticks=records.values("layer"))
+    ax.margins(x=0.2)
+    ax.legend(title="black box in")
     row = max(records, key=lambda r: (r["dtype"] == "float64", r["layer"]))
     _words(axes[1, 0], row)
     for i in range(_SHOWN):
@@ -76,6 +78,8 @@ def draw(records: Records) -> Canvas:
             ax.grid(False)
             ax.set(xticks=[], yticks=[])
         axes[0, i + 1].set_title(f"layer {row['layer']}, head {i + 1}")
+        pieces = row["pieces"].split(" ")
+        axes[1, i + 1].set_xticks(range(len(pieces)), pieces, rotation=90, fontsize=5)
     axes[0, 1].set_ylabel("model\nquery token")
     axes[1, 1].set_ylabel("recovered\nquery token")
     return canvas
@@ -111,17 +115,19 @@ TRANSFORMER = Figure(
     title="The attention layers of a language model, from their answers",
     paper="arXiv:2608.03294",
     shows=(
-        "All twelve heads of each attention layer of MiniLM, biases included, come out of a black box of the layer to "
-        "rounding in float64 and to a part in ten thousand in float32."
+        "All twelve heads of an attention layer of MiniLM, biases included, come out of a black box of the layer to "
+        "rounding in float64 and to a part in ten thousand in float32 (value queries, lifted separation: ours). Two of "
+        "the six layers at quick scale, all at paper scale."
     ),
     scales={
-        "quick": [Grid(_GRID, seeds=3), Grid({**_GRID, "layer": [0, 5], "dtype": "float32"}, seeds=3)],
+        # The layer that is hardest to separate and the last one; the others take as long again each.
+        "quick": [Grid({**_GRID, "layer": [0, 5]}, seeds=3), Grid({**_GRID, "layer": 0, "dtype": "float32"}, seeds=3)],
         "paper": [Grid({**_GRID, "dtype": ["float64", "float32"]}, seeds=5)],
     },
     run=run,
     draw=draw,
     shape=("dtype", "layer"),
-    minutes={"quick": 4.0, "paper": 10.0},
+    minutes={"quick": 1.0, "paper": 8.0},
     requires={MINILM: "nlp"},
     claims=(
         _claim(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
 
+from attnlab.common.advice import advise
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.compute import Compute
 from attnlab.common.seeds import Seed
@@ -134,7 +134,7 @@ class AttentionLearner(CertifiedRegressor):
             ready.rows,
             self._starts(m, ready),
             rng=ready.rng,
-            max_starts=self.n_starts + len(STARTS) - 1,
+            max_starts=self.n_starts + sum(kind != "random" for kind in self.starts),
             budget=ready.budget,
             solver=full_solver(compute, m, ready.X.shape[-1]),
         )
@@ -174,7 +174,7 @@ class AttentionLearner(CertifiedRegressor):
                 f"{n} examples to fit are too few for n_heads={m}, rank={rank}: equations/unknowns = {ratio:.1f}"
             )
         if ratio < ENOUGH_EQUATIONS:
-            warnings.warn(
+            advise(
                 f"equations/unknowns = {ratio:.1f} < {ENOUGH_EQUATIONS:g}: heads of rank {rank} may not be found from "
                 f"{n} examples",
                 stacklevel=6,

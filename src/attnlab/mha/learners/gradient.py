@@ -15,11 +15,13 @@ from jaxtyping import Array, Float
 from scipy.optimize import minimize
 
 from attnlab.common.arrays import ArrayLike
+from attnlab.common.compute import Compute
 from attnlab.common.precision import float64
 from attnlab.common.seeds import Seed, jax_key, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.mha.engine.levenberg_marquardt import EXACT_FIT, OUT_OF_STEPS, OUT_OF_TIME, SETTLED
+from attnlab.mha.engine.place import on_device
 from attnlab.mha.engine.variable_projection import key_covariances, key_responses, regress
 from attnlab.mha.layer import Rows, rows_of
 from attnlab.mha.learners.base import LayerRegressor, check_examples
@@ -59,6 +61,7 @@ class GradientLearner(LayerRegressor):
     tol : a start has converged when its relative squared error is below, or when its gradient is: the error that a
         move of the layer's own size along the gradient would change is below the share ``sqrt(tol)`` of the error.
     max_seconds : every start ends, and none is begun, after this time.
+    compute : where JAX computes (``device``); ``projected_lbfgs`` is BLAS and knows the CPU only.
 
     Attributes
     ----------
@@ -87,6 +90,7 @@ class GradientLearner(LayerRegressor):
         batch_size: int = 256,
         tol: float = 1e-10,
         max_seconds: float | None = None,
+        compute: Compute | None = None,
         random_state: Seed = None,
     ) -> None:
         self.n_heads = n_heads
@@ -97,6 +101,7 @@ class GradientLearner(LayerRegressor):
         self.batch_size = batch_size
         self.tol = tol
         self.max_seconds = max_seconds
+        self.compute = compute
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> GradientLearner:
@@ -110,7 +115,10 @@ class GradientLearner(LayerRegressor):
         tol = positive("tol", self.tol)
         deadline = np.inf if self.max_seconds is None else time.monotonic() + positive("max_seconds", self.max_seconds)
         rng = stream(self.random_state, "learner", "mha")
+        compute = (self.compute or Compute()).supports(self, "device")
         rows = rows_of(tokens, outputs) if self.method == "projected_lbfgs" else None
+        if rows is not None and compute.device == "gpu":
+            raise ValueError("compute.device must be 'cpu' or 'auto' with method='projected_lbfgs', got 'gpu'")
         runs: list[Run] = []
         for start in range(n_starts):
             if start and time.monotonic() >= deadline:
@@ -118,11 +126,13 @@ class GradientLearner(LayerRegressor):
             theta, w = _initial(m, tokens.shape[-1], outputs.shape[-1], rng)
             if rows is not None:
                 runs.append(_projected_lbfgs(rows, theta, max_iter, tol, deadline))
-            elif self.method == "lbfgs":
-                runs.append(_lbfgs(tokens, outputs, (theta, w), max_iter, tol, deadline))
-            else:
-                plan = _Plan(max_iter, steps[start % len(steps)], batch, int(rng.integers(2**31)))
-                runs.append(_adam(tokens, outputs, (theta, w), plan, tol, deadline))
+                continue
+            with on_device(compute):
+                if self.method == "lbfgs":
+                    runs.append(_lbfgs(tokens, outputs, (theta, w), max_iter, tol, deadline))
+                else:
+                    plan = _Plan(max_iter, steps[start % len(steps)], batch, int(rng.integers(2**31)))
+                    runs.append(_adam(tokens, outputs, (theta, w), plan, tol, deadline))
         # A start that left the range of numbers loses to every other; the first is kept when all did.
         best = min(runs, key=lambda run: run.nmse if np.isfinite(run.nmse) else np.inf)
         self.theta_, self.w_, self.train_nmse_, self.n_tokens_ = best.theta, best.w, best.nmse, tokens.shape[1]

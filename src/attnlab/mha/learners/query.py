@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from attnlab.common.advice import advise
 from attnlab.common.seeds import Seed, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, one_of, positive
@@ -197,7 +197,7 @@ def _warn_of_constant(ask: Oracle, d: int) -> None:
     answers = ask(np.zeros((8, 1, d)), check=True)[:, -1]
     size, spread = float(np.abs(answers.mean(axis=0)).max()), float(answers.std(axis=0).max())
     if size > 4 * spread + 1e-12:
-        warnings.warn(f"the oracle answers {size:.1e} to a zero token; bias=True fits", stacklevel=5)
+        advise(f"the oracle answers {size:.1e} to a zero token; bias=True fits", stacklevel=5)
 
 
 def _cut(w: np.ndarray, rank: int) -> Any:

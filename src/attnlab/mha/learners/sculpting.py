@@ -8,14 +8,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.seeds import Seed
+from attnlab.common.seeds import Seed, stream
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.mha.engine.levenberg_marquardt import Fit
+from attnlab.mha.engine.race import Budget
+from attnlab.mha.layer import Rows, rows_of
+from attnlab.mha.learners.base import check_examples
 from attnlab.mha.learners.certified import CertifiedRegressor, Prepared
 from attnlab.mha.learners.holdout import KEPT, Holdout
 from attnlab.mha.sculpting import net
 from attnlab.mha.sculpting.agreement import rows_needed
 from attnlab.mha.sculpting.axes import Span, heads_by_gap, long_axes, span_of_chords
+from attnlab.mha.sculpting.body import Body
 from attnlab.mha.sculpting.phases import Sculpture, Step, sculpt
 from attnlab.mha.sculpting.program import longest_chords, polytope
 from attnlab.mha.sculpting.span_search import search_span
@@ -60,7 +64,7 @@ class SculptingLearner(CertifiedRegressor):
     Attributes
     ----------
     theta_, w_ : the layer; ``n_heads_`` their number.
-    steps_ : one :class:`Step` for each phase, in order.
+    steps_ : one :class:`Step` for each phase, in order; after ``fit_span`` also ``body_``, the convex body.
     span_ : orthonormal basis of the found span, ``(m, d, d)``, before any non-convex step.
     w_sum_ : the refined sum of projections.
     gap_heads_ : number of heads that the gap in the body's axes suggests.
@@ -77,6 +81,7 @@ class SculptingLearner(CertifiedRegressor):
     """
 
     steps_: list[Step]
+    body_: Body
 
     def __init__(
         self,
@@ -106,18 +111,7 @@ class SculptingLearner(CertifiedRegressor):
     def fit(self, X: ArrayLike, y: ArrayLike) -> SculptingLearner:
         """Run all phases."""
         ready = self._prepare(X, y)
-        k, d = ready.X.shape[1:]
-        if len(ready.rows) < rows_needed(k, d):
-            raise ValueError(
-                f"sculpting needs at least {rows_needed(k, d)} different rows for d={d}, k={k}, got {len(ready.rows)}; "
-                "AttentionLearner works with fewer"
-            )
-        sculpture = sculpt(ready.X, ready.y, ready.rows, budget=ready.budget)
-        for step in sculpture.steps:
-            ready.budget.tell(f"{step.name}: {step.summary}")
-        self.steps_ = list(sculpture.steps)
-        self.w_sum_ = sculpture.agreement.w_sum
-        self.gap_heads_ = heads_by_gap(self.steps_[-1].arrays["curvatures"], self.max_heads)
+        sculpture = self._sculpt(ready.X, ready.y, ready.rows, ready.budget)
         # Only a free refinement may leave the span.
         ready.search.polishing = self.phase6 == "refine"
         spans: dict[int, Span] = {}
@@ -128,6 +122,32 @@ class SculptingLearner(CertifiedRegressor):
         self.span_, self.curvatures_ = spans[self.n_heads_].basis, spans[self.n_heads_].curvatures
         self.log_ = ready.search.log
         return self
+
+    def fit_span(self, X: ArrayLike, y: ArrayLike) -> SculptingLearner:
+        """Phases 1 to 5 alone, on all examples: ``steps_``, ``body_``, ``span_`` and ``curvatures_``, but no layer."""
+        tokens, outputs = check_examples(X, y)
+        m = integer("n_heads", self.n_heads, low=1)
+        self._candidates()
+        sculpture = self._sculpt(tokens, outputs, rows_of(tokens, outputs), Budget.of(self.max_seconds))
+        span = self._long_axes(m, sculpture, stream(self.random_state, "learner", "mha"))
+        self.span_, self.curvatures_, self.body_ = span.basis, span.curvatures, sculpture.body
+        return self
+
+    def _sculpt(self, X: np.ndarray, y: np.ndarray, rows: Rows, budget: Budget) -> Sculpture:
+        """Phases 1 to 4, with what they leave for inspection."""
+        k, d = X.shape[1:]
+        if len(rows) < rows_needed(k, d):
+            raise ValueError(
+                f"sculpting needs at least {rows_needed(k, d)} different rows for d={d}, k={k}, got {len(rows)}; "
+                "AttentionLearner works with fewer"
+            )
+        sculpture = sculpt(X, y, rows, budget=budget)
+        for step in sculpture.steps:
+            budget.tell(f"{step.name}: {step.summary}")
+        self.steps_ = list(sculpture.steps)
+        self.w_sum_ = sculpture.agreement.w_sum
+        self.gap_heads_ = heads_by_gap(self.steps_[-1].arrays["curvatures"], self.max_heads)
+        return sculpture
 
     def _candidates(self) -> list[int]:
         """Validate the parameters; return the numbers of heads to try."""
@@ -149,16 +169,7 @@ class SculptingLearner(CertifiedRegressor):
 
     def _fit_heads(self, m: int, ready: Prepared, sculpture: Sculpture, spans: dict[int, Span]) -> Fit:
         """Phases 5 and 6 for m heads."""
-        begun = time.monotonic()
-        spans[m] = self._span(m, sculpture, ready.rng)
-        self.steps_.append(
-            Step(
-                "long axes",
-                time.monotonic() - begun,
-                {"n_heads": float(m), "gap": spans[m].gap},
-                {"basis": spans[m].basis},
-            )
-        )
+        spans[m] = self._long_axes(m, sculpture, ready.rng)
         if self.phase6 in net.KINDS:
             return self._net(spans[m], ready, sculpture)
         begun = time.monotonic()
@@ -195,6 +206,14 @@ class SculptingLearner(CertifiedRegressor):
         }
         self.steps_.append(Step("net and regression", time.monotonic() - begun, summary))
         return found.fit
+
+    def _long_axes(self, m: int, sculpture: Sculpture, rng: np.random.Generator) -> Span:
+        """Phase 5, with its record."""
+        begun = time.monotonic()
+        span = self._span(m, sculpture, rng)
+        summary = {"n_heads": float(m), "gap": span.gap}
+        self.steps_.append(Step("long axes", time.monotonic() - begun, summary, {"basis": span.basis}))
+        return span
 
     def _span(self, m: int, sculpture: Sculpture, rng: np.random.Generator) -> Span:
         span = long_axes(sculpture.point, m)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from attnlab.mha.engine.levenberg_marquardt import Fit, levenberg_marquardt
+from attnlab.common.advice import advise
+from attnlab.mha.engine.iterated import fit_rows
+from attnlab.mha.engine.levenberg_marquardt import Fit
 from attnlab.mha.engine.race import Budget
 from attnlab.mha.layer import Rows, attention
 from attnlab.mha.learners.base import relative_error
@@ -52,7 +53,7 @@ class HeadSearch:
                 break
         assert best is not None
         if not settled and not self.budget.spent:
-            warnings.warn(
+            advise(
                 f"max_heads={candidates[-1]} heads were reached and the validation error ({lowest:.1e}) was still "
                 "falling: there may be more heads; raise max_heads",
                 stacklevel=4,
@@ -70,6 +71,6 @@ class HeadSearch:
         if not self.polishing or fit.nmse < NOISY or self.budget.spent:
             return fit
         rows = self.rows.take(part)
-        polished = levenberg_marquardt(rows, fit.theta, max_iter=_POLISH_STEPS, deadline=self.budget.deadline)
+        polished = fit_rows(rows, fit.theta, max_iter=_POLISH_STEPS, deadline=self.budget.deadline)
         # These steps are few on purpose: whether the fit settled was decided before them.
         return Fit(polished.theta, polished.w, polished.nmse, fit.n_iter + polished.n_iter, fit.reason, fit.history)

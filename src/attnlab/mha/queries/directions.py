@@ -132,15 +132,22 @@ def match(three: np.ndarray, B0: np.ndarray, T0: np.ndarray, B: np.ndarray, T: n
 
 
 def affine_fit(U: np.ndarray, T: np.ndarray, bias: bool) -> np.ndarray:
-    """Weighted least squares of the logits ``T (j, n, m)`` on [u, 1]: coefficients ``(j, m, d + bias)``.
-
-    A saturated logit is known less exactly: the weight is the slope of the sigmoid there.
-    """
+    """Weighted least squares of the logits ``T (j, n, m)`` on [u, 1]: coefficients ``(j, m, d + bias)``."""
     design = np.column_stack([U, np.ones(len(U))]) if bias else U
     targets = T.transpose(0, 2, 1)
-    share = expit(targets)
-    weights = (share * (1 - share))[..., None]
-    basis, triangle = np.linalg.qr(weights * design)
-    sides = np.swapaxes(basis, -1, -2) @ (weights * targets[..., None])
+    return weighted_fit(design, targets, certainty(targets))
+
+
+def certainty(logits: np.ndarray) -> np.ndarray:
+    """Weight of a logit: the slope of the sigmoid, since a saturated logit is known less exactly."""
+    share = expit(logits)
+    slope: np.ndarray = share * (1 - share)
+    return slope
+
+
+def weighted_fit(design: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Least squares of ``targets (..., n)`` on ``design (n, p)``, every set of targets with weights of its own."""
+    basis, triangle = np.linalg.qr(weights[..., None] * design)
+    sides = np.swapaxes(basis, -1, -2) @ (weights * targets)[..., None]
     coefficients: np.ndarray = np.linalg.solve(triangle, sides)[..., 0]
     return coefficients

@@ -124,16 +124,10 @@ def _on_slice(
 
 def _lifted(G: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Unmixing vectors ``(m, m)`` from the mixtures of all kinds in span coordinates, ``G (kinds, N, m)``."""
-    m = G.shape[-1]
+    m, y = G.shape[-1], G[0]
     first, second = np.triu_indices(m)
-    y, blocks = G[0], []
-    for (p, q), other in zip(KINDS[1:], G[1:], strict=True):
-        products = y[:, first] * other[:, second] + y[:, second] * other[:, first]
-        products[:, first == second] /= 2
-        blocks.append(np.column_stack([(p - q) * products, q * other - p * y]))
-    system = np.concatenate(blocks)
-    size = np.linalg.norm(system, axis=0)
-    null = np.linalg.svd(system / size, full_matrices=True)[2][-m:] / size
+    system, size = lifted_equations(G)
+    null = np.linalg.svd(system, full_matrices=True)[2][-m:] / size
     X = np.zeros((m, m, m))
     X[:, first, second] = X[:, second, first] = null[:, : len(first)]
     vectors = _common_eigenvectors(X, rng)
@@ -143,6 +137,19 @@ def _lifted(G: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         weight = sum(float(np.sum(((p - q) * (y @ x) * (o @ x)) ** 2)) for (p, q), o in _pairs(G))
         vectors[i] = x * number / max(weight, np.finfo(float).tiny)
     return vectors
+
+
+def lifted_equations(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Matrix of the equations in (X, x), ``(2 N, m (m + 3) / 2)``, its columns of norm one, and their norms before."""
+    first, second = np.triu_indices(G.shape[-1])
+    y, blocks = G[0], []
+    for (p, q), other in _pairs(G):
+        products = y[:, first] * other[:, second] + y[:, second] * other[:, first]
+        products[:, first == second] /= 2
+        blocks.append(np.column_stack([(p - q) * products, q * other - p * y]))
+    system = np.concatenate(blocks)
+    size = np.linalg.norm(system, axis=0)
+    return system / size, size
 
 
 def _pairs(G: np.ndarray) -> list[tuple[tuple[int, int], np.ndarray]]:

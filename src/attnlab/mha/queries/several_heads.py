@@ -17,7 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.mha.queries.directions import Reference, affine_fit, by_reference, by_separation, decode
+from attnlab.mha.queries.directions import (
+    Reference,
+    affine_fit,
+    by_reference,
+    by_separation,
+    certainty,
+    decode,
+    weighted_fit,
+)
 from attnlab.mha.queries.oracle import Box, on_sphere
 from attnlab.mha.queries.separation import (
     SCALES,
@@ -203,12 +211,14 @@ def _low_rank(
     """Row spaces from the points u, columns from a few random directions with the values now known."""
     m, d, _ = w.shape
     bias = np.einsum("jm,jq->mq", T[:, 0], box.Q) / s if box.bias else np.zeros((m, d))
-    rows = np.stack([np.linalg.svd(r, full_matrices=False)[2][:rank] for r in _rows(box, known, T, s)])
+    # A row of U Theta in which some logit is saturated is inexact as a whole: it counts as its worst entries allow.
+    worst = np.sqrt(np.mean(certainty(T[:, 1:] if box.bias else T) ** -2.0, axis=0)).T[..., None]
+    rows = np.stack([np.linalg.svd(r, full_matrices=False)[2][:rank] for r in _rows(box, known, T, s) / worst])
     sketch = on_sphere(rank + extra, d, s, rng)
     logits = np.stack([decode(box.mixture(s * box.Q, om), np.einsum("p,mpo->mo", om, w)) for om in sketch])
     theta = np.empty((m, d, d))
     for i in range(m):
-        design = sketch @ rows[i].T
-        left = np.linalg.lstsq(design, logits[:, :, i] - (sketch @ bias[i])[:, None], rcond=None)[0].T
+        seen = logits[:, :, i].T
+        left = weighted_fit(sketch @ rows[i].T, seen - sketch @ bias[i], certainty(seen))
         theta[i] = box.Q.T @ left @ rows[i] / s
     return theta, bias

@@ -79,7 +79,7 @@ def centre(body: Polytope) -> tuple[np.ndarray, float]:
     bounds: list[tuple[float, float | None]] = [*[(-body.radius, body.radius)] * u, (0.0, None)]
     x = _solve(np.append(np.zeros(u), 1.0), program, b, bounds)
     if x is None:
-        raise RuntimeError("the linear program of the body has no solution")
+        raise RuntimeError("the linear program of the body has no solution; use body='kl'")
     return x[:-1], float(x[-1])
 
 
