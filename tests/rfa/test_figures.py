@@ -72,7 +72,7 @@ def test_theory_of_a_cell_is_that_of_its_own_settings():
     for knob, other in {"heads": 9, "d": 5, "n_keys": 4}.items():
         one, two = (run(("f1_p2",), p, seed_sequence(0))["rows"][0] for p in (settings, {**settings, knob: other}))
         assert one["theory"] != two["theory"]
-    expected = learning_curve(Task("key_power", p=2, d=4, n_keys=3), 64, "rfmlp", width=35)
+    expected = learning_curve(Task("key_power", p=2, d=4, n_keys=3), 64, "rfmlp", width=35, tail="features")
     row = run(("f1_p2",), settings, seed_sequence(0))["rows"][0]
     assert row["theory"] == pytest.approx(expected.value)
     assert "theory" not in run(("softmax_g1",), settings, seed_sequence(0))["rows"][0]

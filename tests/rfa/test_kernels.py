@@ -153,6 +153,26 @@ def test_the_form_for_a_gpu_gives_the_same_tile(activation, centred, pooled):
     X = Task(d=3, n_keys=4).sample(20, seed=0)[0]
     side = _side(pad(X), np.zeros((4, 4)), 0.5, pooled, "float64")
     with jax.enable_x64(True):
-        plain, batched = (np.asarray(_tile(side, side, activation, centred, 8, pooled, form)) for form in (False, True))
+        plain, batched = (
+            np.asarray(_tile(side, side, activation, centred, 8, pooled, batched=form)) for form in (False, True)
+        )
     # the same sums in another order
     np.testing.assert_allclose(batched, plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["rfa", "brfa"])
+def test_the_classes_of_features_add_up_to_the_kernel(kind):
+    X = 1.5 * Task(d=4, n_keys=3).sample(6, seed=0)[0]
+    parts = kernel(X, kind=kind, by_class=True)
+    np.testing.assert_allclose(parts.sum(axis=0), kernel(X, kind=kind), rtol=1e-12)
+    # the constant coordinate alone, from the covariance of the weights of many heads
+    mean = mean_matrix("identity", 4, float(kind == "brfa"))
+    blocks = list(Features(AttentionFeatures(40_000, 4, 0, mean), Blas("float64").put(X), Blas("float64")))
+    constant = sum(b.reshape(6, 5, -1)[:, -1] @ b.reshape(6, 5, -1)[:, -1].T for b in blocks)
+    np.testing.assert_allclose(constant, parts[0], rtol=0.06)
+
+
+def test_units_have_one_class():
+    X = Task(d=4, n_keys=3).sample(5, seed=0)[0]
+    for kind in ("rfmlp", "patch"):
+        np.testing.assert_array_equal(kernel(X, kind=kind, by_class=True), kernel(X, kind=kind)[None])

@@ -1,4 +1,4 @@
-"""Random-feature attention (arXiv:2307.11353): what frozen random heads with trained values can learn."""
+"""Random-feature attention (arXiv:2307.11353): what do frozen random heads with trained values learn?"""
 
 import lazy_loader
 

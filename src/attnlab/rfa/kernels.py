@@ -48,48 +48,60 @@ GPU_TILE = 8192
 
 
 class Side(NamedTuple):
-    """One tile of examples: directions, and per key its mean score, deviation and weight."""
+    """One tile of examples: directions, and per key its mean score, deviation, weight and length."""
 
     query: Any
     keys: Any
     mean: Any
     deviation: Any
     weight: Any
+    length: Any
 
 
 # XLA prefers half of AVX-512's width; the whole of it is faster here (by a fifth; with a bias, by half).
 @functools.partial(
     jax.jit,
-    static_argnames=("activation", "centred", "nodes", "pooled", "batched"),
+    static_argnames=("activation", "centred", "nodes", "pooled", "by_class", "batched"),
     compiler_options={"xla_cpu_prefer_vector_width": 512},
 )
 def _tile(
-    left: Side, right: Side, activation: Activation, centred: bool, nodes: int, pooled: bool, batched: bool = False
+    left: Side,
+    right: Side,
+    activation: Activation,
+    centred: bool,
+    nodes: int,
+    pooled: bool,
+    by_class: bool = False,
+    batched: bool = False,
 ) -> Array:
     """Kernel of a tile. Keys are token-major, (N, tile, D), so that the inner loop runs over contiguous examples.
 
     ``centred``: a homogeneous activation without a bias, whose factor s s' is carried by the weights.
     ``pooled``: units on [x_0; x_i; 1] instead of heads; the query's part adds to the key's and values are scalar.
+    ``by_class``: the part of the constant coordinate of the keys and the whole, stacked.
     ``batched``: for cheap closed forms on a GPU. One product for a key against all keys of the other side, and one
     pass over it: each number goes to memory and back once, and few calls are made.
     """
     exact = lax.Precision.HIGHEST
     U = jnp.matmul(left.query, right.query.T, precision=exact)
     n_right, columns, width = right.keys.shape
+    zeros = jnp.zeros((2, *U.shape) if by_class else U.shape, U.dtype)
 
     def value(i: Array, j: Any, V: Array) -> Array:
         m, s, s2 = left.mean[i][:, None], left.deviation[i][:, None], right.deviation[j]
         if pooled:
             return jnp.asarray(s * s2 * Relu().centred_pairs((U + V) / (s * s2)) * right.weight[j])
         if centred:
-            return jnp.asarray(V * activation.centred_pairs(U * V) * right.weight[j])
-        return jnp.asarray(V * activation.pairs(m, s, right.mean[j], s2, U * V, nodes) * right.weight[j])
+            pair = activation.centred_pairs(U * V) * right.weight[j]
+        else:
+            pair = activation.pairs(m, s, right.mean[j], s2, U * V, nodes) * right.weight[j]
+        return jnp.stack([pair / (left.length[i][:, None] * right.length[j]), V * pair]) if by_class else V * pair
 
     def key_by_key(i: Array) -> Array:
         def add_pair(j: Array, row: Array) -> Array:
             return row + value(i, j, jnp.matmul(left.keys[i], right.keys[j].T, precision=exact))
 
-        row: Array = lax.fori_loop(0, n_right, add_pair, jnp.zeros_like(U))
+        row: Array = lax.fori_loop(0, n_right, add_pair, zeros)
         return row
 
     # Three products of TF32 parts leave the kernel as exact as float32 (1e-7) and take two thirds of the time.
@@ -100,14 +112,14 @@ def _tile(
         products = jnp.matmul(left.keys[i], right.keys.reshape(-1, width).T, precision=split)
         # The barrier keeps the product whole: fused into the pass below it would be formed again by every thread.
         V = lax.optimization_barrier(products)  # type: ignore[no-untyped-call]
-        return sum((value(i, j, V[:, j * columns : (j + 1) * columns]) for j in range(n_right)), jnp.zeros_like(U))
+        return sum((value(i, j, V[:, j * columns : (j + 1) * columns]) for j in range(n_right)), zeros)
 
     row_of = all_keys if batched else key_by_key
 
     def add_key(i: Array, total: Array) -> Array:
         return jnp.asarray(total + left.weight[i][:, None] * row_of(i))
 
-    total: Array = lax.fori_loop(0, len(left.keys), add_key, jnp.zeros_like(U))
+    total: Array = lax.fori_loop(0, len(left.keys), add_key, zeros)
     return total
 
 
@@ -118,6 +130,7 @@ def _side(batch: Padded, W0: np.ndarray, tau: float, pooled: bool, dtype: Any) -
         query, keys = homogenise(np, batch.query) / np.sqrt(3), batch.keys / np.sqrt(3)
         deviation = np.sqrt(np.sum(query**2, -1)[:, None] + np.sum(keys**2, -1))
         mean, weight = np.zeros_like(deviation), mask / batch.counts[:, None]
+        lengths = np.ones_like(deviation)
     else:
         query, keys = homogenise(np, batch.query), homogenise(np, batch.keys)
         lengths, length = np.linalg.norm(keys, axis=-1), np.linalg.norm(query, axis=-1)
@@ -126,7 +139,7 @@ def _side(batch: Padded, W0: np.ndarray, tau: float, pooled: bool, dtype: Any) -
         # The value's inner product <xt_i, xt_j'> is the cosine that the tile forms times both lengths.
         weight = mask * lengths / batch.counts[:, None]
         query, keys = query / length[:, None], keys / lengths[..., None]
-    columns = (query, keys.transpose(1, 0, 2), mean.T, deviation.T, weight.T)
+    columns = (query, keys.transpose(1, 0, 2), mean.T, deviation.T, weight.T, lengths.T)
     return Side(*(np.ascontiguousarray(c, dtype=dtype) for c in columns))
 
 
@@ -157,6 +170,7 @@ def kernel(
     nodes: int = NODES,
     dtype: str = "float64",
     device: str = "auto",
+    by_class: bool = False,
 ) -> np.ndarray:
     r"""Exact Gram matrix ``K(X, X2)`` of infinitely many random heads.
 
@@ -170,6 +184,8 @@ def kernel(
     nodes : quadrature points of the biased ReLU and erf (12 give 5e-7 for mean scores up to one deviation).
     dtype : ``float64``, or ``float32`` for speed.
     device : ``cpu``, ``gpu``, or ``auto``: the GPU where JAX sees one.
+    by_class : the parts of the two classes of features of a head, ``(2, n, m)``: that of the constant coordinate of
+        the keys and that of the others; their sum is the kernel. Units (``rfmlp``, ``patch``) have one class.
 
     Source: arXiv:2307.11353 for the model; closed forms derived here.  Status: exact (up to ``nodes`` and ``dtype``).
 
@@ -185,7 +201,8 @@ def kernel(
     if other.query.shape[1] != d:
         raise ValueError(f"X and X2 must have tokens of one width, got {d} and {other.query.shape[1]}")
     if kind == "rfmlp":
-        return _concatenated(batch, other).astype(dtype)
+        K = _concatenated(batch, other).astype(dtype)
+        return K[None] if by_class else K
     W0 = mean_matrix("identity" if kind == "brfa" and bias is None else bias, d, bias_scale)
     centred = activation.homogeneous and not W0.any()
     pooled = kind == "patch"
@@ -193,7 +210,10 @@ def kernel(
     if centred and not pooled:
         sides = [side._replace(weight=side.weight * side.deviation) for side in sides]
     form = {"activation": activation, "centred": centred, "nodes": nodes, "pooled": pooled}
-    return _assemble(sides[0], sides[1], X2 is None, form, jax_device(device))
+    K = _assemble(sides[0], sides[1], X2 is None, {**form, "by_class": by_class and not pooled}, jax_device(device))
+    if pooled:
+        return K[None] if by_class else K
+    return np.stack([K[0], K[1] - K[0]]) if by_class else K
 
 
 def jax_device(device: str) -> jax.Device:
@@ -222,7 +242,7 @@ def _assemble(left: Side, right: Side, symmetric: bool, form: dict[str, Any], de
     starts, columns = range(0, n, tile), range(0, m, tile)
     lefts = [_padded_tile(left, s, tile) for s in starts]
     rights = lefts if symmetric else [_padded_tile(right, s, tile) for s in columns]
-    K = np.empty((n, m), dtype=left.query.dtype)
+    K = np.empty((2, n, m) if form["by_class"] else (n, m), dtype=left.query.dtype)
 
     def compute(where: tuple[int, int]) -> np.ndarray:
         # Precision and device of JAX are settings of each thread.
@@ -234,8 +254,9 @@ def _assemble(left: Side, right: Side, symmetric: bool, form: dict[str, Any], de
     with ThreadPoolExecutor(thread_count()) as pool:
         for (i, j), part in zip(wanted, pool.map(compute, wanted), strict=True):
             rows, cols = slice(i * tile, (i + 1) * tile), slice(j * tile, (j + 1) * tile)
-            part = part[: n - i * tile, : m - j * tile]
-            K[rows, cols] = np.tril(part) + np.tril(part, -1).T if symmetric and i == j else part
+            part = part[..., : n - i * tile, : m - j * tile]
+            mirrored = np.swapaxes(part, -1, -2)
+            K[..., rows, cols] = np.tril(part) + np.triu(mirrored, 1) if symmetric and i == j else part
             if symmetric and j < i:
-                K[cols, rows] = part.T
+                K[..., cols, rows] = mirrored
     return K

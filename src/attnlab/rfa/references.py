@@ -30,7 +30,7 @@ def theory(task: Task, learner: Any, n: int) -> Any:
     if model is None or learner.loss != "squared" or not isinstance(learner.ridge, int | float):
         return None
     try:
-        curve = learning_curve(task, n, ridge=learner.ridge, **model)
+        curve = learning_curve(task, n, ridge=learner.ridge, tail="features", **model)
     except ValueError:  # a target or a law of the tokens without a known spectrum
         return None
     scale = task.variance
@@ -64,7 +64,7 @@ def size(task: Task, learner: Any, n: int) -> Any:
     if model is None or learner.loss != "squared" or not isinstance(learner.ridge, int | float):
         return None
     try:
-        return heads_needed(task, n, model=model.get("model", "rfa"), ridge=learner.ridge)
+        return heads_needed(task, n, model=model.get("model", "rfa"), ridge=learner.ridge, tail="features")
     except ValueError:  # a target or a law of the tokens without a known spectrum
         return None
 

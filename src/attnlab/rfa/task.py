@@ -21,7 +21,9 @@ PARAMETERS = ("p", "q", "gamma", "sharpness", "harmonic")
 
 @dataclass(frozen=True)
 class Task:
-    r"""A query, N keys and a target :math:`y = f_*(x_0, x_{1:N}) + \text{noise}` (arXiv:2307.11353, sections 2 and 5).
+    r"""A query, N keys and a noisy function of them as output (arXiv:2307.11353, sections 2 and 5).
+
+    .. math:: y = f_*(x_0, x_{1:N}) + \text{noise}
 
     Parameters
     ----------

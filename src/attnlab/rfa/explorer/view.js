@@ -151,5 +151,11 @@ attnlab.views.rfa = ((theory, { logspace }, { text }, { unique, means }) => {
 
   const setting = (s) => `${targets.find(([name]) => name === s.target)[1]}, d = ${s.d}, N = ${s.N}, M = ${s.heads}, `
     + `c = ${text(s.scale)}`;
-  return { controls, prepare, render, setting, predict };
+  const presets = [
+    ["quadratic key average", { target: "f1_p2", d: 16, N: 16, heads: 1000, scale: 0, n: 512 }],
+    ["many keys", { target: "f1_p2", d: 16, N: 32, heads: 1000, scale: 0, n: 512 }],
+    ["interpolation peak", { target: "f1_p2", d: 16, N: 16, heads: 30, scale: 0, n: 512 }],
+    ["with a bias", { target: "f1_p2", d: 16, N: 16, heads: 1000, scale: 2, n: 512 }],
+  ];
+  return { controls, prepare, render, setting, predict, presets };
 })(attnlab.rfaTheory, attnlab.numbers, attnlab.axes, attnlab.series);

@@ -12,12 +12,11 @@ from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.seeds import branch
 from attnlab.common.statistics import Column, function_of_means, largest, of, ratio_of_means
-from attnlab.rfa.figures.curves import learner_seed, measure, planted, with_theory
+from attnlab.rfa.figures.curves import INFINITE, learner_seed, measure, planted, prediction, with_theory
 from attnlab.rfa.figures.panels import CAPTION, LIMIT, draw_knob
 from attnlab.rfa.learners import RandomFeatureAttention
 from attnlab.rfa.targets import MixedRotation
 from attnlab.rfa.task import Task
-from attnlab.rfa.theory import learning_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -59,9 +58,9 @@ def draw_rotation(records: Records) -> Canvas:
         row = records.where(bias="none").rows[0]
         gammas = np.linspace(0, 1, 30)
         tasks = [Task(MixedRotation(g), d=row["d"], n_keys=row["n_keys"]) for g in gammas]
-        finite = [learning_curve(task, row["n"], n_heads=row["heads"]).value for task in tasks]
+        finite = [prediction(task, row["n"], "rfa", row["heads"]).value for task in tasks]
         line(axes, gammas, finite, color=COLORS[0], label="no bias, theory")
-        limit = [learning_curve(task, row["n"]).value for task in tasks]
+        limit = [prediction(task, row["n"], "rfa", INFINITE).value for task in tasks]
         line(axes, gammas, limit, color=COLORS[0], label=r"no bias, theory, $M = \infty$", **LIMIT)
         axes.set(
             xlabel=r"$\gamma$:  target $\langle x_0, (\gamma I + \sqrt{1-\gamma^2} O) x_i\rangle\langle b, x_i\rangle$",
@@ -95,6 +94,10 @@ ROTATION = Figure(
     },
     run=run_rotation,
     draw=draw_rotation,
+    independent_of=(
+        "heads: infty",
+        "n_test",
+    ),
     shared=("bias",),
     minutes={"quick": 0.2, "paper": 0.6},
     claims=(

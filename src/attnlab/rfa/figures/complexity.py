@@ -95,6 +95,7 @@ COMPLEXITY = Figure(
     scales={scale: [Grid({"q": [1, 2, 3], "d": [16, 32, 64, 128, 256], "n_keys": 16})] for scale in ("quick", "paper")},
     run=run,
     draw=draw,
+    independent_of=("n_keys: | RFA", "n_keys: | BRFA"),
     minutes={"quick": 0.01, "paper": 0.01},
     version=2,
     claims=(

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.common.arrays import ArrayLike
+from attnlab.common.prediction import Prediction
 from attnlab.common.seeds import branch
 from attnlab.rfa.learners import PatchRandomFeatures, RandomFeatureAttention, RandomFeatureMLP
 from attnlab.rfa.learners.base import KernelMachine
 from attnlab.rfa.task import Task
-from attnlab.rfa.theory import learning_curve
+from attnlab.rfa.theory import learning_curve, sampled_learning_curve
 
 SMALLEST = 64
 # Zero heads stand for infinitely many: the exact kernel.
@@ -96,11 +98,17 @@ def measure(
     ]
 
 
-def size(model: str, heads: float, d: int) -> dict[str, Any]:
-    """Heads or units as theory is told them; zero heads are infinitely many."""
-    if heads == INFINITE:
-        return {}
-    return {"width": heads * (d + 1)} if model == "rfmlp" else {"n_heads": heads}
+def prediction(task: Task, n: ArrayLike, model: str, heads: ArrayLike) -> Prediction:
+    """The learning curve of that many heads, or as many parameters of units; zero heads are infinitely many.
+
+    The modes that are not listed are among the features: so simulations of few units behave.
+    """
+    units = np.where(np.asarray(heads) == INFINITE, np.inf, np.asarray(heads, dtype=float))
+    units = units * (task.d + 1) if model == "rfmlp" else units
+    if predictable(task, model):
+        n_heads, width = (None, units) if model == "rfmlp" else (units, None)
+        return learning_curve(task, n, model, n_heads=n_heads, width=width, tail="features")
+    return sampled_learning_curve(task, n, model, units=units)
 
 
 def with_theory(rows: list[dict[str, Any]], tasks: Mapping[str, Task], model: str, heads: int) -> list[dict[str, Any]]:
@@ -108,14 +116,14 @@ def with_theory(rows: list[dict[str, Any]], tasks: Mapping[str, Task], model: st
     for name, task in tasks.items():
         mine = [row for row in rows if row["target"] == name]
         if predictable(task, model):
-            found = learning_curve(task, [row["n"] for row in mine], model, **size(model, heads, task.d))
+            found = prediction(task, [row["n"] for row in mine], model, heads)
             for row, value, converged in zip(mine, found.value, found.converged, strict=True):
                 row |= {"theory": float(value), "theory_converged": bool(converged)}
     return rows
 
 
 def predictable(task: Task, model: str) -> bool:
-    """Whether the learning curve of a model on a target is known."""
+    """Whether the spectrum of a model and the energies of a target are known."""
     try:
         return model in ("rfa", "rfmlp") and bool(task.energies)
     except ValueError:

@@ -28,7 +28,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """Error with as many heads (units) as are said to be needed, over that of the exact kernel, on the same data."""
     name, model, n = params["target"], params["model"], params["n"]
     tasks = planted([name], params, seed)
-    needed = heads_needed(tasks[name], n, params["excess"], model)
+    needed = heads_needed(tasks[name], n, params["excess"], model, tail="features")
     heads = int(np.ceil(needed.value / (params["d"] + 1 if model == "rfmlp" else 1)))
     (finite,) = measure(learner(model, {**params, "heads": heads}, seed), tasks, params, [n], seed)
     (limit,) = measure(AttentionKernelRidge(model), tasks, params, [n], seed)
@@ -49,7 +49,7 @@ def draw(records: Records) -> Canvas:
         for axes, model in zip(grid[0], models, strict=False):
             row = records.where(model=model).rows[0]
             for i, name in enumerate(TARGETS):
-                needed = heads_needed(task_of(row, name), SIZES, row["excess"], model)
+                needed = heads_needed(task_of(row, name), SIZES, row["excess"], model, tail="features")
                 line(axes, SIZES, needed.value, color=COLORS[i], label=title(name))
             parameters = row["d"] + 1 if model == "rfa" else 1
             line(axes, SIZES, SIZES / parameters, color="0.5", linestyle=":", label="as many parameters as examples")
@@ -73,7 +73,7 @@ def draw(records: Records) -> Canvas:
 def _growth(records: Records) -> float:
     """Heads for four times the examples over heads, quadratic key average, n = 256 and 1024."""
     row = records.where(target="f1_p2", model="rfa").rows[0]
-    few, many = heads_needed(task_of(row, "f1_p2"), [256, 1024], row["excess"], "rfa").value
+    few, many = heads_needed(task_of(row, "f1_p2"), [256, 1024], row["excess"], "rfa", tail="features").value
     return float(many / few)
 
 
@@ -122,6 +122,13 @@ HEADS_NEEDED = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=(
+        "d: RFMLP | as many",
+        "n_keys: as many",
+        "n",
+        "excess: as many",
+        "n_test",
+    ),
     shared=("model", "target"),
     minutes={"quick": 0.5, "paper": 5.0},
     claims=(

@@ -14,9 +14,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from attnlab.common.drawing import COLORS, MARKERS, line, panels, points, style
 from attnlab.common.records import Records
-from attnlab.rfa.figures.curves import TARGETS, predictable, size, title
+from attnlab.rfa.figures.curves import INFINITE, TARGETS, predictable, prediction, title
 from attnlab.rfa.task import Task
-from attnlab.rfa.theory import learning_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +27,12 @@ MODEL_NAMES: Mapping[str, str] = MappingProxyType(
 MODEL_STYLE: Mapping[str, tuple[str, str]] = MappingProxyType(
     {model: (COLORS[i], MARKERS[i]) for i, model in enumerate(MODEL_NAMES)}
 )
-CAPTION = "Lines: predictions for the heads that were simulated; thin lines: for infinitely many."
-LARGEST_SAMPLED = 1024
+CAPTION = (
+    "Lines: predictions for the heads that were simulated; thin lines: for infinitely many. (Without a table of "
+    "eigenvalues, for a bias or a softmax target, predictions end at n = 512.)"
+)
+# A prediction without a known spectrum is read off a sample of twice the size: larger ones take minutes.
+LARGEST_SAMPLED = 512
 LIMIT = {"linewidth": 0.6, "alpha": 0.8}
 
 
@@ -70,18 +73,15 @@ def draw_learning_curves(records: Records, names: Sequence[str], columns: int) -
 
 def predictions_along_n(axes: Axes, records: Records, task: Task, color: str, label: str) -> None:
     """The line of the heads that were simulated and that of infinitely many; nothing where there is no prediction."""
-    row, sizes = records.rows[0], records.values("n")
-    if predictable(task, row["model"]):
-        n = np.geomspace(min(sizes), max(sizes), 30)
-        finite = learning_curve(task, n, row["model"], **size(row["model"], row["heads"], row["d"]))
-        line(axes, n, finite.value, color=color, label=f"{label}, theory")
-        limit = learning_curve(task, n, row["model"])
-        line(axes, n, limit.value, color=color, label=f"{label}, theory, $M = \\infty$", **LIMIT)
-    elif row["model"] == "brfa":
-        # Read off a sample of twice the size: larger ones take minutes.
-        n = np.array([size for size in sizes if size <= LARGEST_SAMPLED])
-        limit = learning_curve(task, n, "brfa")
-        line(axes, n, limit.value, color=color, label=f"{label}, theory, $M = \\infty$", **LIMIT)
+    row, sizes = records.rows[0], np.array(records.values("n"))
+    if row["model"] not in ("rfa", "brfa", "rfmlp"):
+        return
+    exact = predictable(task, row["model"])
+    n = np.geomspace(min(sizes), max(sizes), 30) if exact else sizes[sizes <= LARGEST_SAMPLED]
+    if len(n):
+        finite, limit = (prediction(task, n, row["model"], heads).value for heads in (row["heads"], INFINITE))
+        line(axes, n, finite, color=color, label=f"{label}, theory")
+        line(axes, n, limit, color=color, label=f"{label}, theory, $M = \\infty$", **LIMIT)
 
 
 def narrow_ticks(axes: Axes) -> None:

@@ -10,10 +10,9 @@ from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.statistics import Column, largest, of, ratio_of_means
-from attnlab.rfa.figures.curves import INFINITE, learner, measure, planted, predictable, size, with_theory
+from attnlab.rfa.figures.curves import INFINITE, learner, measure, planted, predictable, prediction, with_theory
 from attnlab.rfa.figures.panels import CAPTION, MODEL_NAMES, draw_knob, task_of
 from attnlab.rfa.figures.theory_claims import theory_claims
-from attnlab.rfa.theory import learning_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -40,7 +39,7 @@ def _predicted(records: Records, knob: str, target: str, model: str) -> tuple[np
     finite, limit = (
         np.array(
             [
-                learning_curve(task, row["n"], model, **size(model, row["heads"] if some else INFINITE, task.d)).value
+                prediction(task, row["n"], model, row["heads"] if some else INFINITE).value
                 for task, row in zip(tasks, rows, strict=True)
             ]
         )
@@ -101,6 +100,10 @@ KEY_COUNT = Figure(
     },
     run=run_models,
     draw=draw_key_count,
+    independent_of=(
+        "heads: infty",
+        "n_test",
+    ),
     shared=("model",),
     shape=("n_keys",),
     minutes={"quick": 0.3, "paper": 0.8},
@@ -208,6 +211,10 @@ DIMENSION = Figure(
     },
     run=run_models,
     draw=draw_dimension,
+    independent_of=(
+        "heads: infty",
+        "n_test",
+    ),
     shared=("model",),
     shape=("d",),
     minutes={"quick": 0.3, "paper": 1.3},

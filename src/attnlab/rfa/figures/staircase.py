@@ -12,12 +12,12 @@ from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.seeds import Seed, branch
 from attnlab.common.statistics import of, ratio_of_means
-from attnlab.rfa.figures.curves import doubling, learner, measure, with_theory
+from attnlab.rfa.figures.curves import INFINITE, doubling, learner, measure, prediction, with_theory
 from attnlab.rfa.figures.panels import CAPTION, LIMIT, value_ticks
 from attnlab.rfa.figures.theory_claims import theory_claims
 from attnlab.rfa.targets import Harmonic
 from attnlab.rfa.task import Task
-from attnlab.rfa.theory import learning_curve, pair_eigenvalue
+from attnlab.rfa.theory import pair_eigenvalue
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -51,8 +51,9 @@ def draw(records: Records) -> Canvas:
             label = rf"$({a},{b})$: $\lambda$ = {eigenvalue:.1e}"
             points(axes, curve, color=COLORS[i], fmt=MARKERS[i], label=label)
             sizes, task = np.geomspace(curve.x[0], curve.x[-1], 30), tasks[f"{a},{b}"]
-            line(axes, sizes, learning_curve(task, sizes, n_heads=row["heads"]).value, color=COLORS[i])
-            line(axes, sizes, learning_curve(task, sizes).value, color=COLORS[i], **LIMIT)
+            line(axes, sizes, prediction(task, sizes, "rfa", row["heads"]).value, color=COLORS[i])
+            limit = prediction(task, sizes, "rfa", INFINITE).value
+            line(axes, sizes, limit, color=COLORS[i], label=f"_{label}, $M = \\infty$", **LIMIT)
         axes.set(xscale="log", yscale="log", xlabel="samples $n$", ylabel="error / Var $f_*$")
         axes.set_ylim(1e-4, 4)
         value_ticks(axes, records.values("n"))
@@ -67,12 +68,17 @@ STAIRCASE = Figure(
     shows="Each harmonic of degree (query, key) falls when n passes the number of modes with larger eigenvalues; the "
     "prediction has no fitted constant. " + CAPTION,
     scales={
-        "quick": [Grid({"d": 16, "n_keys": 16, "heads": 1000, "n_max": 2048, "n_test": 500}, seeds=5)],
-        "paper": [Grid({"d": 16, "n_keys": 16, "heads": 1000, "n_max": 4096, "n_test": 1000}, seeds=5)],
+        "quick": [Grid({"d": 16, "n_keys": 16, "heads": 1000, "n_max": 2048, "n_test": 500}, seeds=20)],
+        "paper": [Grid({"d": 16, "n_keys": 16, "heads": 1000, "n_max": 4096, "n_test": 1000}, seeds=20)],
     },
     run=run,
     draw=draw,
-    minutes={"quick": 0.1, "paper": 0.3},
+    independent_of=(
+        "heads: infty",
+        "n_max",
+        "n_test",
+    ),
+    minutes={"quick": 0.4, "paper": 1.2},
     claims=(
         Claim(
             "rfa.staircase-order",

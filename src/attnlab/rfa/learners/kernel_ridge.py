@@ -20,7 +20,9 @@ from attnlab.rfa.solvers.ridge import nested_solve
 
 
 class AttentionKernelRidge(KernelMachine):
-    r"""Infinitely many heads: :math:`f(x) = \sum_j \alpha_j K(x, x_j)` with :math:`(K + n\lambda I)\alpha = y`.
+    r"""Kernel ridge regression: random-feature attention with infinitely many heads.
+
+    .. math:: f(x) = \sum_j \alpha_j K(x, x_j), \qquad (K + n\lambda I)\alpha = y
 
     X is ``(n, N + 1, d)`` or a list of examples ``(N_i + 1, d)`` with different numbers of keys; tokens need not have
     unit length.

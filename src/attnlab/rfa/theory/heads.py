@@ -20,7 +20,9 @@ ZOOMS = 5
 MOST = 1e12
 
 
-def heads_needed(task: Task, n: ArrayLike, excess: float = 0.1, model: str = "rfa", ridge: float = 1e-6) -> Prediction:
+def heads_needed(
+    task: Task, n: ArrayLike, excess: float = 0.1, model: str = "rfa", ridge: float = 1e-6, *, tail: str = "ridge"
+) -> Prediction:
     r"""Heads (units of ``rfmlp``) from which on the error is within a share ``excess`` of the limit.
 
     The least M with :math:`|\mathcal E(n, M')/\mathcal E(n, \infty) - 1| \le` excess for all :math:`M' \ge M`.
@@ -34,18 +36,18 @@ def heads_needed(task: Task, n: ArrayLike, excess: float = 0.1, model: str = "rf
     """
     excess = positive("excess", excess)
     sizes = np.asarray(n, dtype=float)
-    found = [_needed(task, float(size), excess, model, ridge) for size in sizes.ravel()]
+    found = [_needed(task, float(size), excess, model, ridge, tail) for size in sizes.ravel()]
     value, error, converged = (np.array(column).reshape(sizes.shape) for column in zip(*found, strict=True))
     if sizes.ndim == 0:
         return Prediction(value.item(), error.item(), "asymptotic", converged.item())
     return Prediction(value, error, "asymptotic", converged)
 
 
-def _needed(task: Task, n: float, excess: float, model: str, ridge: float) -> tuple[float, float, bool]:
-    limit = learning_curve(task, n, model, ridge)
+def _needed(task: Task, n: float, excess: float, model: str, ridge: float, tail: str) -> tuple[float, float, bool]:
+    limit = learning_curve(task, n, model, ridge, tail=tail)
 
     def outside(units: np.ndarray) -> np.ndarray:
-        ratio = values_only(task, np.full(len(units), n), units, model, ridge) / limit.value
+        ratio = values_only(task, np.full(len(units), n), units, model, ridge, tail) / limit.value
         return np.flatnonzero(np.abs(ratio - 1) > excess)
 
     low, high = 0.0, np.log(MOST)
@@ -61,7 +63,9 @@ def _needed(task: Task, n: float, excess: float, model: str, ridge: float) -> tu
     return float(math.ceil(math.exp(high) * (1 - 1e-9))), 1.0, bool(limit.converged)
 
 
-def interpolation_peak(task: Task, n_units: int, model: str = "rfa", ridge: float = 1e-6) -> Prediction:
+def interpolation_peak(
+    task: Task, n_units: int, model: str = "rfa", ridge: float = 1e-6, *, tail: str = "ridge"
+) -> Prediction:
     """The largest error over n for a fixed number of heads (units of ``rfmlp``); ``detail["n"]`` says where it is.
 
     The peak is where the sample fills the degrees of freedom of the features: n about M (d + 1) for attention, n about
@@ -78,14 +82,14 @@ def interpolation_peak(task: Task, n_units: int, model: str = "rfa", ridge: floa
     units = integer("n_heads" if model == "rfa" else "width", n_units, low=1)
     features = units * (task.d + 1) if model == "rfa" else units
     grid = np.geomspace(1, max(30.0 * features, 10.0), 2 * GRID)
-    top = int(np.argmax(values_only(task, grid, float(units), model, ridge)))
+    top = int(np.argmax(values_only(task, grid, float(units), model, ridge, tail)))
     found = optimize.minimize_scalar(
-        lambda log: -float(values_only(task, np.exp([log]), float(units), model, ridge)[0]),
+        lambda log: -float(values_only(task, np.exp([log]), float(units), model, ridge, tail)[0]),
         bounds=(np.log(grid[max(top - 1, 0)]), np.log(grid[min(top + 1, len(grid) - 1)])),
         method="bounded",
         options={"xatol": 1e-6},
     )
-    height = learning_curve(task, float(np.exp(found.x)), model, ridge, **_size(model, units))
+    height = learning_curve(task, float(np.exp(found.x)), model, ridge, tail=tail, **_size(model, units))
     detail = {**height.detail, "n": float(np.exp(found.x)), "interior": 0 < top < len(grid) - 1}
     return Prediction(height.value, height.error, "asymptotic", height.converged and bool(found.success), detail)
 

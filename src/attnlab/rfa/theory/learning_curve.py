@@ -38,7 +38,7 @@ def learning_curve(
     n_heads: ArrayLike | None = None,
     width: ArrayLike | None = None,
     bias_scale: float = 1.0,
-    tail: str = "features",
+    tail: str = "ridge",
 ) -> Prediction:
     r"""Test error over Var f* of ridge regression after n examples, with M heads (or units) or infinitely many.
 
@@ -51,14 +51,14 @@ def learning_curve(
     Parameters
     ----------
     n : sample sizes.
-    model : ``rfa``, ``rfmlp``, or ``brfa``, of which infinitely many heads only are known, by
-        :func:`sampled_learning_curve`.
+    model : ``rfa``, ``rfmlp``, or ``brfa``, whose spectrum is read off a sample by :func:`sampled_learning_curve`.
     ridge : penalty lambda of the learners.
-    n_heads : heads of ``rfa``; None for infinitely many.  width : units of ``rfmlp``; None for infinitely many.
+    n_heads : heads of attention; None for infinitely many.  width : units of ``rfmlp``; None for infinitely many.
     bias_scale : scale of the bias of ``brfa``.
-    tail : what the modes do that are too many to be listed. ``features``: they are modes of vanishing eigenvalue, and
-        the result does not depend on where the list ends. ``ridge``: their trace adds to the ridge, as if the features
-        did not carry them; the same for infinitely many heads, up to 15 % lower for few units of ``rfmlp``.
+    tail : what the modes do that are too many to be listed. ``ridge``: their trace adds to the ridge, as if the
+        features did not carry them. ``features``: they are modes of vanishing eigenvalue, and the result does not
+        depend on where the list ends. The same for infinitely many heads; ``ridge`` is up to 1 % lower for few heads
+        and up to 15 % for few units of ``rfmlp``, where it says not converged and simulations follow ``features``.
 
     Returns
     -------
@@ -76,9 +76,9 @@ def learning_curve(
     (True, True)
     """
     if one_of("model", model, (*MODELS, "brfa")) == "brfa":
-        if n_heads is not None or width is not None:
-            raise ValueError("model='brfa' is predicted for infinitely many heads only; leave n_heads and width out")
-        return sampled_learning_curve(task, n, "brfa", ridge, bias_scale=bias_scale)
+        return sampled_learning_curve(
+            task, n, model, ridge, units=settings(n, model, n_heads, width)[1], bias_scale=bias_scale
+        )
     sizes, units = settings(n, model, n_heads, width)
     ridge = nonnegative("ridge", ridge)
     shape, (sizes, units) = np.broadcast_shapes(sizes.shape, units.shape), np.broadcast_arrays(sizes, units)
@@ -98,10 +98,10 @@ def learning_curve(
     )
 
 
-def values_only(task: Task, n: ArrayLike, units: ArrayLike, model: str, ridge: float) -> np.ndarray:
+def values_only(task: Task, n: ArrayLike, units: ArrayLike, model: str, ridge: float, tail: str) -> np.ndarray:
     """The errors of :func:`learning_curve` along paired sizes and heads (or units), without their uncertainty."""
     sizes, heads = np.broadcast_arrays(np.asarray(n, dtype=float), np.asarray(units, dtype=float))
-    solved = _solve(spectrum(task.d, task.n_keys, model), sizes, heads, ridge, "features")
+    solved = _solve(spectrum(task.d, task.n_keys, model), sizes, heads, ridge, tail)
     return relative_error(solved, *modes(task, model), task)
 
 
@@ -113,7 +113,7 @@ def _solve(bulk: Spectrum, n: np.ndarray, units: np.ndarray, ridge: float, tail:
 
 def settings(n: ArrayLike, model: str, n_heads: ArrayLike | None, width: ArrayLike | None) -> tuple[Any, Any]:
     """Sample sizes and numbers of heads (or units) as float arrays; None is infinity."""
-    own, other = ("n_heads", "width") if model == "rfa" else ("width", "n_heads")
+    own, other = ("width", "n_heads") if model == "rfmlp" else ("n_heads", "width")
     given = {"n_heads": n_heads, "width": width}
     if given[other] is not None:
         raise ValueError(f"{other} is not a parameter of model={model!r}; its size is {own}")
