@@ -1,4 +1,4 @@
-"""Single-location regression (arXiv:2410.01537): one token decides, attention finds it."""
+"""Single-location regression (arXiv:2410.01537): does attention find the one token that decides?"""
 
 import lazy_loader
 

@@ -113,55 +113,61 @@ def _simulate(
 def _scan() -> Any:
     """The compiled loop over a block of steps; built on first use."""
     import jax
-    import jax.numpy as jnp
-    from jax.scipy.special import erf
-
-    def one(state: Any, t: Any, normals: Any, outside: Any, law: Setting, options: Any) -> Any:
-        lam, alpha, noise_std, decay = options
-        lam = lam / (1 + decay * t)
-        kappa, nu, theta, eta, rho = state
-        k3 = jnp.sqrt(jnp.maximum(1 - kappa**2 - eta**2, 0.0))
-        v3 = jnp.where(k3 > 1e-12, (rho - kappa * theta - eta * nu) / jnp.maximum(k3, 1e-12), 0.0)
-        v4 = jnp.sqrt(jnp.maximum(1 - theta**2 - nu**2 - v3**2, 0.0))
-        # tokens in the frame, (4, L, B, runs); the informative ones are the first K
-        X = normals[:-1].reshape(4, -1, *normals.shape[1:]).astype(jnp.float64)
-        informative = (jnp.arange(X.shape[1]) < law.K)[:, None, None]
-        scale = jnp.where(informative, law.gamma, 1.0)
-        X = (scale * X).at[0].add(law.mu * informative)
-        A, V = kappa * X[0] + eta * X[1] + k3 * X[2], theta * X[0] + nu * X[1] + v3 * X[2] + v4 * X[3]
-        weight = erf(lam * A)
-        target = jnp.sum(informative * X[1], axis=0) / jnp.sqrt(law.K)
-        error = jnp.sum(weight * V, axis=0) - target - noise_std * normals[-1]
-        c_v = 2 / A.shape[1] * error * weight
-        c_k = 2 / A.shape[1] * error * lam * (2 / math.sqrt(math.pi)) * jnp.exp(-((lam * A) ** 2)) * V
-        zero = jnp.zeros_like(k3)
-        k, v = jnp.stack([kappa, eta, k3, zero]), jnp.stack([theta, nu, v3, v4])
-        g_k, g_v = jnp.sum(c_k * X, axis=(1, 2)), jnp.sum(c_v * X, axis=(1, 2))
-        k, v = k - alpha * (g_k - jnp.sum(k * g_k, 0) * k), v - alpha * (g_v - jnp.sum(v * g_v, 0) * v)
-        out_kk, out_kv, out_vv = wishart(scale * c_k, scale * c_v, outside)
-        norm_k = jnp.sqrt(jnp.sum(k**2, 0) + alpha**2 * out_kk)
-        norm_v = jnp.sqrt(jnp.sum(v**2, 0) + alpha**2 * out_vv)
-        inner = jnp.sum(k * v, 0) + alpha**2 * out_kv
-        return k[0] / norm_k, v[1] / norm_v, v[0] / norm_v, k[1] / norm_k, inner / (norm_k * norm_v)
-
-    def wishart(c_k: Any, c_v: Any, outside: Any) -> Any:
-        """Squared lengths and inner product of the gradients outside the frame (Bartlett's decomposition)."""
-        chi_1, normal, chi_2 = outside
-        s_kk, s_kv, s_vv = (jnp.sum(a * b, axis=(0, 1)) for a, b in ((c_k, c_k), (c_k, c_v), (c_v, c_v)))
-        root = jnp.sqrt(jnp.maximum(s_kk, 1e-300))
-        b = s_kv / root
-        c = jnp.sqrt(jnp.maximum(s_vv - b**2, 0.0))
-        u11, u12, u22 = chi_1, jnp.sqrt(chi_1) * normal, normal**2 + chi_2
-        return root**2 * u11, root * (b * u11 + c * u12), b**2 * u11 + 2 * b * c * u12 + c**2 * u22
 
     @jax.jit
     def scan(state: Any, first: Any, normals: Any, outside: Any, law: Any, options: Any) -> Any:
         def body(carry: Any, drawn: Any) -> Any:
             t, state = carry
             normals, outside = drawn
-            return (t + 1, one(state, t, normals, outside, law, options)), None
+            return (t + 1, _step(state, t, normals, outside, law, options)), None
 
         (_, state), _ = jax.lax.scan(body, (first, state), (normals, outside))
         return state
 
     return scan
+
+
+def _step(state: Any, t: Any, normals: Any, outside: Any, law: Setting, options: Any) -> Any:
+    """The overlaps after one step. JAX is imported here, so that importing the theory does not."""
+    import jax.numpy as jnp
+    from jax.scipy.special import erf
+
+    lam, alpha, noise_std, decay = options
+    lam = lam / (1 + decay * t)
+    kappa, nu, theta, eta, rho = state
+    k3 = jnp.sqrt(jnp.maximum(1 - kappa**2 - eta**2, 0.0))
+    v3 = jnp.where(k3 > 1e-12, (rho - kappa * theta - eta * nu) / jnp.maximum(k3, 1e-12), 0.0)
+    v4 = jnp.sqrt(jnp.maximum(1 - theta**2 - nu**2 - v3**2, 0.0))
+    # tokens in the frame, (4, L, B, runs); the informative ones are the first K
+    X = normals[:-1].reshape(4, -1, *normals.shape[1:]).astype(jnp.float64)
+    informative = (jnp.arange(X.shape[1]) < law.K)[:, None, None]
+    scale = jnp.where(informative, law.gamma, 1.0)
+    X = (scale * X).at[0].add(law.mu * informative)
+    A, V = kappa * X[0] + eta * X[1] + k3 * X[2], theta * X[0] + nu * X[1] + v3 * X[2] + v4 * X[3]
+    weight = erf(lam * A)
+    target = jnp.sum(informative * X[1], axis=0) / jnp.sqrt(law.K)
+    error = jnp.sum(weight * V, axis=0) - target - noise_std * normals[-1]
+    c_v = 2 / A.shape[1] * error * weight
+    c_k = 2 / A.shape[1] * error * lam * (2 / math.sqrt(math.pi)) * jnp.exp(-((lam * A) ** 2)) * V
+    zero = jnp.zeros_like(k3)
+    k, v = jnp.stack([kappa, eta, k3, zero]), jnp.stack([theta, nu, v3, v4])
+    g_k, g_v = jnp.sum(c_k * X, axis=(1, 2)), jnp.sum(c_v * X, axis=(1, 2))
+    k, v = k - alpha * (g_k - jnp.sum(k * g_k, 0) * k), v - alpha * (g_v - jnp.sum(v * g_v, 0) * v)
+    out_kk, out_kv, out_vv = _wishart(scale * c_k, scale * c_v, outside)
+    norm_k = jnp.sqrt(jnp.sum(k**2, 0) + alpha**2 * out_kk)
+    norm_v = jnp.sqrt(jnp.sum(v**2, 0) + alpha**2 * out_vv)
+    inner = jnp.sum(k * v, 0) + alpha**2 * out_kv
+    return k[0] / norm_k, v[1] / norm_v, v[0] / norm_v, k[1] / norm_k, inner / (norm_k * norm_v)
+
+
+def _wishart(c_k: Any, c_v: Any, outside: Any) -> Any:
+    """Squared lengths and inner product of the gradients outside the frame (Bartlett's decomposition)."""
+    import jax.numpy as jnp
+
+    chi_1, normal, chi_2 = outside
+    s_kk, s_kv, s_vv = (jnp.sum(a * b, axis=(0, 1)) for a, b in ((c_k, c_k), (c_k, c_v), (c_v, c_v)))
+    root = jnp.sqrt(jnp.maximum(s_kk, 1e-300))
+    b = s_kv / root
+    c = jnp.sqrt(jnp.maximum(s_vv - b**2, 0.0))
+    u11, u12, u22 = chi_1, jnp.sqrt(chi_1) * normal, normal**2 + chi_2
+    return root**2 * u11, root * (b * u11 + c * u12), b**2 * u11 + 2 * b * c * u12 + c**2 * u22

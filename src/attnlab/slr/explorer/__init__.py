@@ -48,5 +48,11 @@ VIEW = View(
     charts=("slr-portrait", "slr-risk", "slr-lambda", "slr-stability"),
     sources=("2410.01537",),
     points=points,
-    actions={"keep": "add a start", "clear": "keep only the last start"},
+    scripts=("theory.js", "live.js", "view.js"),
+    actions={
+        "play": "play the training",
+        "live": "simulate SGD live from the last start",
+        "keep": "add a start",
+        "clear": "keep only the last start",
+    },
 )

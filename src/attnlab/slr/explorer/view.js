@@ -1,10 +1,11 @@
 // Single-location regression: the (kappa, nu) plane with trajectories, risk along them, risk and stability against lambda.
 "use strict";
 
-attnlab.views.slr = ((theory, { linspace, logspace }, { text }, { same, unique, means, here }) => {
+attnlab.views.slr = ((theory, { simulator, LARGEST }, { linspace, logspace }, { text }, { same, unique, means, here }) => {
   const COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
   const ROUND = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1];
   const LAMBDAS = unique([...logspace(0.02, 2, 60), ...ROUND].map((v) => Number(v.toPrecision(2)))).sort((a, b) => a - b);
+  const TIMES = [0.1, 1, 10, 100].flatMap((unit) => [1, 1.5, 2, 3, 5, 7].map((v) => Number((unit * v).toPrecision(2)))).concat(1000);
   const LIMIT = Math.sqrt(3) / 2, DEFAULT = "-0.7,0.5;0.15,-0.55;0.1,0.2", FIRST = 0.01, NEAR = 0.9;
 
   const controls = [
@@ -15,7 +16,7 @@ attnlab.views.slr = ((theory, { linspace, logspace }, { text }, { same, unique, 
     { key: "off", kind: "range", label: "off the manifold by", initial: 0,
       values: () => [0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3] },
     { key: "time", kind: "range", label: "train until", initial: 50,
-      values: () => [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] },
+      values: () => TIMES },
   ];
 
   // Starts are kept in the address as kappa,nu;kappa,nu;... at most as many as there are colours.
@@ -42,12 +43,60 @@ attnlab.views.slr = ((theory, { linspace, logspace }, { text }, { same, unique, 
     return { times: chosen.map((i) => times[i]), states: chosen.map((i) => states[i]) };
   }
 
+  // The simulation that is shown: its setting, and the times and overlaps passed so far.
+  let live = { key: "", times: [], states: [] };
+  const liveKey = ({ lam, d, L, off, starts }) => [lam, d, L, off, starts.split(";").pop()].join(" ");
+
+  // What was simulated at this setting until the time shown.
+  function simulated(state) {
+    const shown = live.key === liveKey(state) ? live.times.filter((t) => t <= state.time).length : 0;
+    return { times: live.times.slice(0, shown), states: live.states.slice(0, shown) };
+  }
+
+  function simulate(set) {
+    const wanted = { ...attnlab.page.states.slr, d: Math.min(attnlab.page.states.slr.d, LARGEST) };
+    set({ d: wanted.d });
+    const { lam, d, L, off, time } = wanted, start = begin(read(wanted.starts).pop(), off);
+    const run = simulator(start, { lam, d, L }, 1 + live.times.length);
+    live = { key: liveKey(wanted), times: [0], states: [start] };
+    const end = Math.min(time, 50);
+    let next = 2 * FIRST;
+    attnlab.page.animate(() => {
+      run.advance();
+      if (run.time() >= next) {
+        live.times.push(run.time());
+        live.states.push(run.overlaps());
+        next = Math.max(1.12 * run.time(), next);
+      }
+      return run.time() < end && live.key === liveKey(attnlab.page.states.slr);
+    });
+  }
+
+  // Training from its beginning to the time of the slider, about four seconds long.
+  function play(set) {
+    const end = attnlab.page.states.slr.time, frames = TIMES.filter((t) => t < end).concat(end);
+    let due = 0;
+    attnlab.page.animate(() => {
+      if (performance.now() < due) return true;
+      due = performance.now() + 160;
+      set({ time: frames.shift() });
+      return frames.length > 0;
+    });
+  }
+
   function field(law) {
     const ticks = linspace(-0.9, 0.9, 10);
     return ticks.flatMap((x) => ticks.map((y) => {
       const [dx, dy] = theory.velocity([x, y, 0, 0, 0], law);
       return { x, y, dx, dy };
     }));
+  }
+
+  // The live run as points of a chart.
+  function sgd(state, x, y) {
+    const { times, states } = simulated(state);
+    return { x: states.map((s, i) => x(s, times[i])), y: states.map((s) => y(s)), color: "#000000", size: 0.8, hollow: true,
+      kind: "simulation", label: times.length ? `SGD in d = ${state.d}, live` : "" };
   }
 
   function portrait(state, law, paths, data, set) {
@@ -64,7 +113,8 @@ attnlab.views.slr = ((theory, { linspace, logspace }, { text }, { same, unique, 
     const stored = data.slr.portrait.filter((p) => p.d === state.d && p.L === state.L && same(p.lam, state.lam))
       .map((p) => ({ x: p.kappa, y: p.nu, color: "#57606a", size: 0.55, label: "gradient descent, stored" }));
     return {
-      title: "Phase portrait", hint: "click to start", square: true, arrows: field(law), points: [...critical, ...stored],
+      title: "Phase portrait", hint: "click to start", square: true, arrows: field(law),
+      points: [...critical, ...stored, sgd(state, ([kappa]) => kappa, ([, nu]) => nu)],
       heat: { values, domain: [Math.min(...flat), Math.max(...flat)], label: "risk, low to high" },
       lines: paths.map(({ states }, i) => ({ x: states.map((s) => s[0]), y: states.map((s) => s[1]), color: COLORS[i],
         width: 2.4, name: `start ${i + 1}` })),
@@ -87,11 +137,12 @@ attnlab.views.slr = ((theory, { linspace, logspace }, { text }, { same, unique, 
     });
     return {
       title: "Risk along the trajectories", lines,
+      points: [sgd(state, (_, time) => Math.max(time, FIRST), (s) => theory.risk(s, law))],
       rules: [
         { y: theory.oracleRisk(law), color: "#000000", dash: "6 4", label: "at (k*, v*)" },
         { y: theory.linearRisk(state.L), color: "#57606a", dash: "2 4", label: "best linear predictor" },
       ],
-      x: { label: "time (step × number of steps)", domain: [FIRST, state.time], log: true },
+      x: { label: "time (step × number of steps)", domain: [FIRST, Math.max(state.time, 10)], log: true },
       y: { label: "risk R − ε²", domain: [0, 1.08 * Math.max(theory.nullRisk(), ...lines.flatMap((l) => l.y))] },
     };
   }
@@ -161,6 +212,8 @@ attnlab.views.slr = ((theory, { linspace, logspace }, { text }, { same, unique, 
 
   function build(section, set) {
     const starts = () => read(attnlab.page.states.slr.starts);
+    section.querySelector("#slr-play").addEventListener("click", () => play(set));
+    section.querySelector("#slr-live").addEventListener("click", () => simulate(set));
     section.querySelector("#slr-clear").addEventListener("click", () => set({ starts: write(starts().slice(-1)) }));
     section.querySelector("#slr-keep").addEventListener("click", () => {
       const all = starts();
@@ -169,5 +222,11 @@ attnlab.views.slr = ((theory, { linspace, logspace }, { text }, { same, unique, 
   }
 
   const setting = (s) => `λ = ${text(s.lam)}, d = ${s.d}, L = ${s.L}, off the manifold by ${text(s.off)}`;
-  return { controls, adjust, build, render, setting, begin };
-})(attnlab.slrTheory, attnlab.numbers, attnlab.axes, attnlab.series);
+  const presets = [
+    ["every start succeeds", { lam: 0.05, d: 400, L: 10, off: 0, time: 50, starts: DEFAULT }],
+    ["unstable above √3/2", { lam: 1, d: 400, L: 10, off: 0.1, time: 200, starts: DEFAULT }],
+    ["stable below", { lam: 0.7, d: 400, L: 10, off: 0.1, time: 200, starts: DEFAULT }],
+    ["small, to simulate live", { lam: 0.1, d: 40, L: 10, off: 0, time: 20, starts: "0.1,0.2" }],
+  ];
+  return { controls, adjust, build, render, setting, begin, presets };
+})(attnlab.slrTheory, attnlab.slrLive, attnlab.numbers, attnlab.axes, attnlab.series);

@@ -155,7 +155,7 @@ def _draw_learning(axes: Axes, records: Records) -> None:
         line(axes, curve.x, curve.mean, color=COLOR[learner])
         points(axes, fits.curve("alpha", "error", learner=learner), color=COLOR[learner], label=label)
     limit = float(theory.bayes_attention_risk(task))
-    axes.axhline(limit, color=COLORS[6], linestyle=":", linewidth=1, label="Bayes, infinite data")
+    axes.axhline(limit, color=COLORS[6], linestyle=":", linewidth=1, label="Bayes, infinite data", gid="theory")
     axes.set(xscale="log", xlabel=r"samples per dimension $\alpha = n/d$", ylabel="excess risk", ylim=(0.3, 1.12))
     alphas = fits.values("alpha")
     axes.set_xticks(alphas, [f"{alpha:g}" for alpha in alphas])
@@ -206,6 +206,7 @@ ADVANTAGE = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=("d", "n_test", "noise_std: 1 |", "noise_std: infinite data", "alpha: 1 |"),
     claims=(
         Claim(
             id="slr.softmax_bayes",

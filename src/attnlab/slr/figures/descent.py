@@ -116,7 +116,7 @@ def _draw_overlaps(axes: Axes, step: np.ndarray, path: np.ndarray, bimodal: bool
     for i, name in enumerate((r"$|\kappa|$", r"$|\nu|$")):
         value = np.abs(path[:, :, i])
         if bimodal:
-            axes.plot(step, value, color=COLORS[i], linewidth=0.5, alpha=0.6)
+            axes.plot(step, value, color=COLORS[i], linewidth=0.5, alpha=0.6, gid="simulation")
             axes.plot([], [], color=COLORS[i], label=name)
         else:
             band(axes, step, value.T, color=COLORS[i], label=name)
@@ -126,7 +126,7 @@ def _draw_overlaps(axes: Axes, step: np.ndarray, path: np.ndarray, bimodal: bool
 
 def _draw_plane(axes: Axes, path: np.ndarray) -> None:
     for run in range(path.shape[1]):
-        axes.plot(path[:, run, 0], path[:, run, 1], color=COLORS[0], linewidth=0.7, alpha=0.5)
+        axes.plot(path[:, run, 0], path[:, run, 1], color=COLORS[0], linewidth=0.7, alpha=0.5, gid="simulation")
     axes.plot(path[0, :, 0], path[0, :, 1], ".", color=COLORS[6], markersize=3)
     axes.plot(path[-1, :, 0], path[-1, :, 1], "o", color=COLORS[1], markersize=4)
     axes.set(xlabel=r"$\kappa = k\cdot k^*$", ylabel=r"$\nu = v\cdot v^*$", xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
@@ -140,7 +140,7 @@ def _draw_distance(axes: Axes, step: np.ndarray, path: np.ndarray, bimodal: bool
         axes.set_xlim(0, step[-1])
         axes.text(0.5, 0.5, "exactly 0 in every run", transform=axes.transAxes, ha="center")
     elif bimodal:
-        axes.plot(step, distance, color=COLORS[2], linewidth=0.5, alpha=0.6)
+        axes.plot(step, distance, color=COLORS[2], linewidth=0.5, alpha=0.6, gid="simulation")
     else:
         band(axes, step, distance.T, color=COLORS[2])
 
@@ -158,6 +158,10 @@ MANIFOLD = Figure(
     scales=_scales(start="manifold", lam=0.1, decay=0.0, step=4e-3, n_steps=20_000, log_every=200),
     run=run,
     draw=draw,
+    independent_of=(
+        "runs",
+        "step",
+    ),
     claims=(
         Claim(
             id="slr.manifold",
@@ -203,6 +207,10 @@ SMALL = Figure(
     scales=_scales(start="sphere", lam=0.1, decay=0.0, step=4e-3, n_steps=20_000, log_every=200),
     run=run,
     draw=draw,
+    independent_of=(
+        "runs",
+        "step",
+    ),
     claims=(
         Claim(
             id="slr.small",
@@ -224,6 +232,10 @@ LARGE = Figure(
     scales=_scales(start="sphere", lam=0.9, decay=0.0, step=1e-3, n_steps=120_000, log_every=300),
     run=run,
     draw=draw,
+    independent_of=(
+        "runs",
+        "step",
+    ),
     claims=(
         Claim(
             id="slr.large",
@@ -253,6 +265,10 @@ SCHEDULE = Figure(
     scales=_scales(start="sphere", lam=1.0, decay=1e-4, step=4e-3, n_steps=120_000, log_every=300),
     run=run,
     draw=draw,
+    independent_of=(
+        "runs",
+        "step",
+    ),
     claims=(
         Claim(
             id="slr.schedule",

@@ -157,6 +157,16 @@ LOCATIONS = Figure(
     scales={"quick": _grids(5, 20_000, 100), "paper": _grids(10, 100_000, 500)},
     run=run,
     draw=draw,
+    independent_of=(
+        "d: best linear",
+        "d: 2 | $d = 4",
+        "d: 2 | $d = 64",
+        "locations",
+        "n_test",
+        "runs",
+        "time",
+        "p_mean",
+    ),
     claims=(
         Claim(
             id="slr.locations_attention",

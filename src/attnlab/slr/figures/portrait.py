@@ -60,12 +60,12 @@ def draw(records: Records) -> Canvas:
 def _draw_plane(axes: Axes, row: Row) -> None:
     grid = np.linspace(-1, 1, 101)
     value = np.asarray(theory.manifold_risk(task_of(row), grid[None, :], grid[:, None], lam=row["lam"]))
-    shade = axes.contourf(grid, grid, value, levels=24, cmap="Blues", alpha=0.8)
+    shade = axes.pcolormesh(grid, grid, value, shading="gouraud", cmap="Blues", alpha=0.8, gid="theory")
     axes.figure.colorbar(shade, ax=axes, label="risk $R$", shrink=0.85)
     path = np.asarray(row["path"])
     shown = range(0, path.shape[1], 8)
     for i in shown:
-        axes.plot(path[:, i, 0], path[:, i, 1], color=COLORS[6], linewidth=0.6, alpha=0.7)
+        axes.plot(path[:, i, 0], path[:, i, 1], color=COLORS[6], linewidth=0.6, alpha=0.7, gid="simulation")
     axes.plot(path[0, shown, 0], path[0, shown, 1], ".", color=COLORS[6], markersize=3)
     style: dict[str, Any] = {
         "linestyle": "none",
@@ -73,6 +73,7 @@ def _draw_plane(axes: Axes, row: Row) -> None:
         "markeredgecolor": "white",
         "clip_on": False,
         "zorder": 3,
+        "gid": "guide",  # the stationary points have their place in the plane whatever the law
     }
     axes.plot([1, -1], [1, -1], marker="o", color=COLORS[2], label="minima $\\pm(k^*, v^*)$", **style)
     axes.plot([0], [0], marker="s", color=COLORS[4], label="saddle", **style)
@@ -95,6 +96,7 @@ PORTRAIT = Figure(
     scales={"quick": [_grid([0.05, 0.1, 0.2], 21)], "paper": [_grid([0.05, 0.1, 0.2, 0.5], 41)]},
     run=run,
     draw=draw,
+    independent_of=("side", "step", "n_steps"),
     claims=(
         Claim(
             id="slr.portrait",

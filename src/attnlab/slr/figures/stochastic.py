@@ -57,6 +57,12 @@ SGD = Figure(
     scales={scale: [Grid(SETTING, seeds=3)] for scale in ("quick", "paper")},
     run=run,
     draw=draw,
+    independent_of=(
+        "noise_std",
+        "runs",
+        "step",
+        "batch_size",
+    ),
     claims=(
         Claim(
             id="slr.sgd",

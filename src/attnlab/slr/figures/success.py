@@ -73,7 +73,7 @@ def draw(records: Records) -> Canvas:
 def _bars(axes: Axes, x: Any, shares: list[Estimate], **options: Any) -> None:
     value = np.array([s.value for s in shares])
     error = np.array([[s.value - s.low for s in shares], [s.high - s.value for s in shares]])
-    axes.errorbar(x, value, yerr=error, fmt="o", capsize=3, **options)
+    axes.errorbar(x, value, yerr=error, fmt="o", capsize=3, **options, gid="simulation")
 
 
 def _draw_fixed(axes: Axes, records: Records) -> None:
@@ -92,24 +92,29 @@ def _draw_exponents(axes: Axes, records: Records) -> None:
     row = next(iter(records.where(kind="fixed")))
     lams = np.geomspace(0.03, 2, 60)
     rates = [theory.saddle_exponents(task_of(row), lam=float(lam)) for lam in lams]
-    axes.plot(lams, [r.manifold for r in rates], color=COLORS[2], label="towards $(k^*, v^*)$")
-    axes.plot(lams, [r.swapped for r in rates], color=COLORS[1], label="towards the swapped minimum")
+    axes.plot(lams, [r.manifold for r in rates], color=COLORS[2], label="towards $(k^*, v^*)$", gid="theory")
+    axes.plot(lams, [r.swapped for r in rates], color=COLORS[1], label="towards the swapped minimum", gid="theory")
     axes.set(xscale="log", xlabel=r"inverse temperature $\lambda$", ylabel="growth rate at the origin")
     axes.legend(loc="upper left")
 
 
 def _draw_cures(axes: Axes, records: Records) -> None:
     names, shares = [], []
-    for step, n_steps in SCHEDULES:
+    schedules = _settings(records.where(kind="schedule"), "step", "n_steps")[::-1]
+    for step, n_steps in schedules:
         names.append(f"schedule\n$\\alpha$ = {step:g}")
         shares.append(share(records, kind="schedule", step=step, n_steps=n_steps))
-    for p_mean, p_overlap in PENALTIES:
+    for p_mean, p_overlap in _settings(records.where(kind="penalty"), "p_mean", "p_overlap"):
         names.append(f"$p_1$ = {p_overlap:g}\n$p_2$ = {p_mean:g}")
         shares.append(share(records, kind="penalty", p_mean=p_mean, p_overlap=p_overlap))
-    _bars(axes, range(len(SCHEDULES)), shares[: len(SCHEDULES)], color=COLORS[3])
-    _bars(axes, range(len(SCHEDULES), len(names)), shares[len(SCHEDULES) :], color=COLORS[4])
+    _bars(axes, range(len(schedules)), shares[: len(schedules)], color=COLORS[3])
+    _bars(axes, range(len(schedules), len(names)), shares[len(schedules) :], color=COLORS[4])
     axes.set_xticks(range(len(names)), names, fontsize=7)
     axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(0.35, 1.02), ylabel="share of runs that find $(k^*, v^*)$")
+
+
+def _settings(records: Records, *names: str) -> list[tuple[Any, ...]]:
+    return sorted({tuple(row[name] for name in names) for row in records})
 
 
 def _grids(lams: list[float], seeds: int) -> list[Grid]:
@@ -134,6 +139,16 @@ SUCCESS = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=(
+        "L",
+        "runs",
+        "decay",
+        "step",
+        "n_steps",
+        "p_mean",
+        "p_overlap",
+        "lam",
+    ),
     claims=(
         Claim(
             id="slr.success_small",

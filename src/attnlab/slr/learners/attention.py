@@ -132,13 +132,16 @@ class _Attention(TokenRegressor):
         return Run(w, objective(w)[0], size <= self.tol * max(first, 1.0), t)
 
 
-_DOC = r"""Attention with {weights}, trained on the empirical risk.
+class Attention(_Attention):
+    r"""Attention with weights of any activation, trained on the empirical risk.
 
-    .. math:: \min_{{k, v}}\ \tfrac12\sum_i\big(y_i - \sigma(X_ik/\sqrt d)\cdot X_iv/\sqrt d\big)^2
-              + \tfrac{{r_k}}{{2}}|k|^2 + \tfrac{{r_v}}{{2}}|v|^2
+    .. math:: \min_{k, v}\ \tfrac12\sum_i\big(y_i - \sigma(X_ik/\sqrt d)\cdot X_iv/\sqrt d\big)^2
+              + \tfrac{r_k}{2}|k|^2 + \tfrac{r_v}{2}|v|^2
 
     Parameters
-    ----------{first}
+    ----------
+    activation : ``"softmax"``, ``"linear"``, ``"softplus"``, ``"erf"``, ``"raised_erf"``, ``"offset_erf"``, or an
+        object of :mod:`attnlab.slr.activations`, also of your own.
     ridge_k, ridge_v : the penalties r_k, r_v.
     solver : ``"lbfgs"``, or ``"adam"`` on the whole data with a cosine schedule from ``step``.
     step : the first step of Adam.
@@ -155,15 +158,6 @@ _DOC = r"""Attention with {weights}, trained on the empirical risk.
 
     Source: arXiv:2509.21936, section 5.
     """
-
-
-class Attention(_Attention):  # noqa: D101
-    __doc__ = _DOC.format(
-        weights="weights of any activation",
-        first="""
-    activation : ``"softmax"``, ``"linear"``, ``"softplus"``, ``"erf"``, ``"raised_erf"``, ``"offset_erf"``, or an
-        object of :mod:`attnlab.slr.activations`, also of your own.""",
-    )
 
     def __init__(
         self,
@@ -193,18 +187,34 @@ class Attention(_Attention):  # noqa: D101
         self.activation = activation
 
 
-class SoftmaxAttention(_Attention):  # noqa: D101
-    __doc__ = _DOC.format(weights=r"weights :math:`e^{\chi_l}/\sum_j e^{\chi_j}`", first="")
+class SoftmaxAttention(_Attention):
+    r"""Attention with the softmax of the scores as weights, trained on the empirical risk.
+
+    .. math:: e^{\chi_l}\big/\sum_j e^{\chi_j}
+
+    Parameters and attributes as in :class:`Attention`.
+    """
+
     activation = Softmax()
 
 
-class LinearAttention(_Attention):  # noqa: D101
-    __doc__ = _DOC.format(weights=r"weights :math:`1 + \chi_l`", first="")
+class LinearAttention(_Attention):
+    r"""Attention with weights that are linear in the scores, :math:`1 + \chi`.
+
+    Parameters and attributes as in :class:`Attention`.
+    """
+
     activation = Linear()
 
 
-class SoftplusAttention(_Attention):  # noqa: D101
-    __doc__ = _DOC.format(weights=r"weights :math:`\ln(1 + e^{\chi_l})/\sum_j\ln(1 + e^{\chi_j})`", first="")
+class SoftplusAttention(_Attention):
+    r"""Attention with the normalised softplus of the scores as weights, trained on the empirical risk.
+
+    .. math:: \ln(1 + e^{\chi_l})\big/\sum_j\ln(1 + e^{\chi_j})
+
+    Parameters and attributes as in :class:`Attention`.
+    """
+
     activation = Softplus()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy import special
 
+from attnlab.common.advice import advise
 from attnlab.common.precision import float64
 from attnlab.common.seeds import branch, jax_key, seed_sequence, spawn, stream
 from attnlab.common.stopping import ended
@@ -23,7 +23,9 @@ STATIONARY = 0.01
 
 
 class SingleLocationAttention(TokenRegressor):
-    r"""Erf attention :math:`\sum_l \mathrm{erf}(\lambda X_l\cdot k)\,X_l\cdot v`, |k| = |v| = 1, by gradient descent.
+    r"""Erf attention with unit vectors k and v, fitted by gradient descent.
+
+    The prediction is :math:`\sum_l \mathrm{erf}(\lambda X_l\cdot k)\,X_l\cdot v`, a step is
 
     .. math:: k \leftarrow \frac{k - \alpha(g_k - (k\cdot g_k)k)}{|\cdot|},\qquad
               v \leftarrow \frac{v - \alpha(g_v - (v\cdot g_v)v)}{|\cdot|}
@@ -134,7 +136,7 @@ class SingleLocationAttention(TokenRegressor):
         law = Setting((self.d_in_ / 2) ** 0.5, 2**-0.5, max(self.n_tokens_in_, 2), 1)
         limit = step_limit(law, lam)
         if step > limit:
-            warnings.warn(
+            advise(
                 f"step={step:g} is beyond the stability limit {limit:.3g} of the single-location law for "
                 f"d={self.d_in_}, L={self.n_tokens_in_}, lam={lam:g}: training will oscillate",
                 stacklevel=3,

@@ -37,7 +37,9 @@ class NullPredictor(TokenRegressor):
 
 
 class LinearPredictor(TokenRegressor):
-    r"""Least squares on all entries of all tokens, :math:`\hat y = \sum_l \beta_l \cdot X_l`.
+    r"""Least squares on all entries of all tokens.
+
+    .. math:: \hat y = \sum_l \beta_l \cdot X_l
 
     Parameters
     ----------
@@ -80,7 +82,9 @@ class LinearPredictor(TokenRegressor):
 
 
 class OraclePredictor(TokenRegressor):
-    r"""Erf attention at the planted pair, :math:`\sum_l \mathrm{erf}(\lambda X_l\cdot k^*)\,X_l\cdot v^*`.
+    r"""Erf attention at the planted pair.
+
+    .. math:: \hat y = \sum_l \mathrm{erf}(\lambda X_l\cdot k^*)\,X_l\cdot v^*
 
     Parameters
     ----------
@@ -117,7 +121,9 @@ class OraclePredictor(TokenRegressor):
 
 
 class BayesPredictor(TokenRegressor):
-    r"""The best predictor of all, :math:`K^{-1/2}\sum_l \Pr(l \in J \mid X)\, X_l\cdot v^*`, given the planted pair.
+    r"""The predictor of smallest risk, given the planted pair.
+
+    .. math:: \hat y = K^{-1/2}\sum_l \Pr(l \in J \mid X)\, X_l\cdot v^*
 
     Parameters
     ----------

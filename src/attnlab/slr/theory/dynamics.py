@@ -8,13 +8,13 @@ One step of projected gradient descent on the spheres stays in the span of (k, v
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy import integrate
 
+from attnlab.common.advice import advise
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.compute import Compute
 from attnlab.common.law import from_law
@@ -85,7 +85,7 @@ def warn_if_unstable(step: float, task: Task, lam: float) -> None:
     """Warn, with the limit, when a step is too long for (k*, v*) to be stable."""
     limit = formula.step_limit(formula.setting(task), lam)
     if step > limit:
-        warnings.warn(
+        advise(
             f"step={step:g} is beyond the stability limit {limit:.3g} at (k*, v*) for d={task.d}, L={task.L}, "
             f"lam={lam:g}: the overlaps theta, eta, rho will oscillate",
             stacklevel=4,

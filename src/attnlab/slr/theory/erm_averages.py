@@ -42,56 +42,82 @@ def quadrature(law: Law, L: int, count: int, n: int) -> Draws:
     return Draws(marks.chi, z, noise_k, noise_v, normal[:, 4 * L], marks.tilt)
 
 
+class Samples(NamedTuple):
+    """What the potential of one sample depends on."""
+
+    omega_k: Any
+    omega_v: Any
+    y: Any
+    V_k: Any
+    V_v: Any
+
+
+def _residual(chi: Any, at: Samples, activation: Activation) -> Any:
+    """The error of the label over its deviation."""
+    import jax.numpy as jnp
+
+    s = activation.weights(chi)
+    return (at.y - s @ at.omega_v) / jnp.sqrt(1 + at.V_v * (s @ s))
+
+
+def _phi(chi: Any, at: Samples, activation: Activation) -> Any:
+    return 0.5 * _residual(chi, at, activation) ** 2 + ((chi - at.omega_k) ** 2).sum() / (2 * at.V_k)
+
+
+def _descend(chi: Any, at: Samples, activation: Activation) -> Any:
+    """A Gauss-Newton step, inverted by Sherman-Morrison, at the best of a few lengths."""
+    import jax
+    import jax.numpy as jnp
+
+    r, J = jax.value_and_grad(_residual)(chi, at, activation)
+    slope = J * r + (chi - at.omega_k) / at.V_k
+    move = -at.V_k * (slope - at.V_k * J * (J @ slope) / (1 + at.V_k * (J @ J)))
+    best, lowest = chi, 0.5 * r**2 + jnp.sum((chi - at.omega_k) ** 2) / (2 * at.V_k)
+    for length in (1.0, 0.3, 0.05):
+        trial = chi + length * move
+        value = _phi(trial, at, activation)
+        best, lowest = jnp.where(value < lowest, trial, best), jnp.minimum(value, lowest)
+    return best, lowest
+
+
+def _minimiser(start: Any, steps: Any, at: Samples, activation: Activation) -> Any:
+    """The lower of the two valleys that the start and omega^k lead to."""
+    import jax
+    import jax.numpy as jnp
+
+    def follow(_: Any, ends: Any) -> Any:
+        return tuple(_descend(end, at, activation) for end, _ in ends)
+
+    unknown = jnp.full((), jnp.inf, start.dtype)
+    ends = jax.lax.fori_loop(0, steps, follow, ((start, unknown), (at.omega_k, unknown)))
+    return jnp.where(ends[0][1] <= ends[1][1], ends[0][0], ends[1][0])
+
+
+def _one(start: Any, at: Samples, steps: Any, activation: Activation, count: int) -> Any:
+    """g^k, g^v and the derivatives that the six averages need."""
+    import jax
+    import jax.numpy as jnp
+
+    chi = _minimiser(start, steps, at, activation)
+    inverse = jnp.linalg.inv(jax.hessian(_phi)(chi, at, activation))
+
+    def g_v(omega_v: Any, y: Any) -> Any:
+        # one Newton step from the minimiser carries its first derivatives
+        c = chi - inverse @ jax.grad(_phi)(chi, at._replace(omega_v=omega_v, y=y), activation)
+        s = activation.weights(c)
+        return s * (y - s @ omega_v) / (1 + at.V_v * (s @ s))
+
+    by_omega, by_y = jax.jacfwd(g_v, (0, 1))(at.omega_v, at.y)
+    shift_k = (chi.size - jnp.trace(inverse) / at.V_k) / at.V_k
+    hit = by_y[:count].sum() / math.sqrt(count)
+    return chi, (chi - at.omega_k) / at.V_k, g_v(at.omega_v, at.y), shift_k, -jnp.trace(by_omega), hit
+
+
 @functools.cache
 def compiled(activation: Activation, count: int) -> tuple[Any, Any]:
     """The averages over draws for one iteration, and the excess risk; compiled on first use."""
     import jax
     import jax.numpy as jnp
-
-    def residual(chi: Any, omega_v: Any, y: Any, V_v: Any) -> Any:
-        s = activation.weights(chi)
-        return (y - s @ omega_v) / jnp.sqrt(1 + V_v * (s @ s))
-
-    def phi(chi: Any, omega_k: Any, omega_v: Any, y: Any, V_k: Any, V_v: Any) -> Any:
-        return 0.5 * residual(chi, omega_v, y, V_v) ** 2 + jnp.sum((chi - omega_k) ** 2) / (2 * V_k)
-
-    def descend(chi: Any, omega_k: Any, omega_v: Any, y: Any, V_k: Any, V_v: Any) -> Any:
-        """A Gauss-Newton step, inverted by Sherman-Morrison, at the best of a few lengths."""
-        r, J = jax.value_and_grad(residual)(chi, omega_v, y, V_v)
-        slope = J * r + (chi - omega_k) / V_k
-        move = -V_k * (slope - V_k * J * (J @ slope) / (1 + V_k * (J @ J)))
-        best, lowest = chi, 0.5 * r**2 + jnp.sum((chi - omega_k) ** 2) / (2 * V_k)
-        for length in (1.0, 0.3, 0.05):
-            trial = chi + length * move
-            value = phi(trial, omega_k, omega_v, y, V_k, V_v)
-            best, lowest = jnp.where(value < lowest, trial, best), jnp.minimum(value, lowest)
-        return best, lowest
-
-    def minimiser(first: Any, second: Any, steps: Any, *sample: Any) -> Any:
-        """The lower of the two valleys that the starts lead to."""
-
-        def follow(_: Any, ends: Any) -> Any:
-            return tuple(descend(end, *sample) for end, _ in ends)
-
-        unknown = jnp.full((), jnp.inf, first.dtype)
-        ends = jax.lax.fori_loop(0, steps, follow, ((first, unknown), (second, unknown)))
-        return jnp.where(ends[0][1] <= ends[1][1], ends[0][0], ends[1][0])
-
-    def one(start: Any, omega_k: Any, omega_v: Any, y: Any, V_k: Any, V_v: Any, steps: Any) -> Any:
-        """g^k, g^v and the derivatives that the six averages need."""
-        chi = minimiser(start, omega_k, steps, omega_k, omega_v, y, V_k, V_v)
-        inverse = jnp.linalg.inv(jax.hessian(phi)(chi, omega_k, omega_v, y, V_k, V_v))
-
-        def g_v(omega_v: Any, y: Any) -> Any:
-            # one Newton step from the minimiser carries its first derivatives
-            c = chi - inverse @ jax.grad(phi)(chi, omega_k, omega_v, y, V_k, V_v)
-            s = activation.weights(c)
-            return s * (y - s @ omega_v) / (1 + V_v * (s @ s))
-
-        by_omega, by_y = jax.jacfwd(g_v, (0, 1))(omega_v, y)
-        shift_k = (chi.size - jnp.trace(inverse) / V_k) / V_k
-        hit = by_y[:count].sum() / math.sqrt(count)
-        return chi, (chi - omega_k) / V_k, g_v(omega_v, y), shift_k, -jnp.trace(by_omega), hit
 
     @jax.jit
     def averages(state: Any, chi: Any, draws: Draws, noise_var: Any, steps: Any) -> Any:
@@ -99,8 +125,9 @@ def compiled(activation: Activation, count: int) -> tuple[Any, Any]:
         omega_k = m_k * draws.chi + jnp.sqrt(jnp.maximum(q_k - m_k**2, 0)) * draws.noise_k
         omega_v = m_v * draws.z + jnp.sqrt(jnp.maximum(q_v - m_v**2, 0)) * draws.noise_v
         y = draws.z[:, :count].sum(axis=1) / math.sqrt(count) + jnp.sqrt(noise_var) * draws.noise_y
-        each = jax.vmap(one, (0, 0, 0, 0, None, None, None))(chi, omega_k, omega_v, y, V_k, V_v, steps)
-        chi, g_k, g_v, hV_k, hV_v, hm_v = each
+        axes = 0, Samples(0, 0, 0, None, None)
+        each: Any = jax.vmap(lambda start, at: _one(start, at, steps, activation, count), axes)
+        chi, g_k, g_v, hV_k, hV_v, hm_v = each(chi, Samples(omega_k, omega_v, y, V_k, V_v))
         hV_k = hV_k.mean()
         # where the tilt has no density (nu infinite) Stein's identity replaces its derivative
         direct = jnp.sum(g_k * draws.tilt, axis=1).mean()
