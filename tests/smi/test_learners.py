@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from attnlab import smi
+from attnlab.smi.learners.amp import _settled
 
 
 def fitted(link, alpha, d, seed, **options):
@@ -31,6 +32,49 @@ def test_amp_on_the_sign_link_follows_state_evolution():
     cos2 = np.array([fitted("sign", 1.0, 500, s)[1][0] for s in range(8)])
     # Three standard errors of the mean over runs, and a shift of order 1/d.
     assert abs(cos2.mean() - 0.4863) < 3 * cos2.std(ddof=1) / np.sqrt(8) + 2 / 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_three_dampings_end_at_one_fixed_point(seed):
+    cos2 = [fitted("attention", 0.4, 1000, seed, damping=k, max_iter=2000)[1][0] for k in (0.3, 0.6, 0.8)]
+    assert np.ptp(cos2) < 1e-3
+
+
+@pytest.mark.slow
+def test_two_layers_are_recovered_exactly():
+    cos2 = np.array([fitted("deep_attention", 1.2, 500, s)[1] for s in range(5)])
+    assert (cos2 > 0.999).all(axis=1).sum() >= 4
+
+
+@pytest.mark.slow
+def test_the_late_layer_follows_state_evolution():
+    """Both layers at alpha = 0.9, where layer 1 grows slowly; state evolution has 0.59 and 0.995."""
+    found = [fitted("deep_attention", 0.9, 200, s, max_iter=1000) for s in range(3)]
+    cos2 = np.array([cos2 for _, cos2, _ in found])
+    # One run at d = 300 spreads by 0.16 over twelve seeds; 0.2 at d = 200, and three standard errors of three runs.
+    assert abs(cos2[:, 0].mean() - 0.59) < 3 * 0.2 / np.sqrt(3)
+    assert cos2[:, 1].mean() > 0.97
+
+
+def growing(rate, start=0.03, n=400):
+    """V of a direction whose overlap grows by a factor each iteration, next to one that is known."""
+    return [np.diag([1 - min(start * rate**i, 0.6), 0.005]) for i in range(n)]
+
+
+def test_a_direction_that_grows_slowly_is_not_stationary():
+    Vs = growing(1.006, n=260)
+    steps = [_settled([5e-3] * k, Vs[:k], 1e-5) for k in range(1, len(Vs))]
+    assert set(steps) == {None}
+
+
+def test_an_oscillation_makes_no_progress():
+    Vs = [V + 0.02 * (-1) ** i * np.diag([1, 0]) for i, V in enumerate(growing(1.0))]
+    assert _settled([0.1] * 300, Vs[:300], 1e-5) == ("no progress; more damping may help", False)
+
+
+def test_a_run_whose_V_stays_is_stationary():
+    assert _settled([5e-3] * 60, growing(1.0)[:60], 1e-5) == ("stationary", True)
 
 
 def test_the_fixed_point_does_not_depend_on_the_damping(seed):

@@ -63,15 +63,6 @@ def test_closed_form_and_level_set(q):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("q", QS)
-def test_attention_by_its_level_set(q):
-    """Two layers become tied attention on the second as the skip grows: two routes for one limit."""
-    tied = information(links.attention(), q * np.eye(1))
-    deep = information(links.deep_attention(skip=1e4), np.diag([0.0, q]))
-    assert abs(deep.product[:, 1, 1].mean() - tied.product[:, 0, 0].mean()) < 0.03 * tied.size
-
-
-@pytest.mark.slow
 def test_single_location_by_points():
     """The importance-sampling route in six dimensions against the closed form of the same law."""
     link = links.single_location(tokens=3, nu=4.0, noise=0.1)

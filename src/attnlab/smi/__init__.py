@@ -1,4 +1,4 @@
-"""Sequence multi-index models (arXiv:2502.00901): a link of a few lines, and what can be learned of its directions."""
+"""Sequence multi-index models (arXiv:2502.00901): can the directions of your own model be learned?"""
 
 import lazy_loader
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnlab.common.advice import advise
 from attnlab.common.precision import float64
 from attnlab.smi.draws import sobol_normals
 from attnlab.smi.link import Link
@@ -72,7 +72,7 @@ def _check_density(link: Link, y: jax.Array, z: jax.Array) -> None:
     if any(bool(jnp.isnan(other).any()) for other in elsewhere):
         raise ValueError("log_density is NaN at indices other than the drawn ones; it must be defined for every z")
     if all(bool(jnp.allclose(other, value, rtol=0, atol=1e-12)) for other in elsewhere):
-        warnings.warn("the link shows nothing of z: log_density does not depend on it", stacklevel=4)
+        advise("the link shows nothing of z: log_density does not depend on it", stacklevel=4)
 
 
 def _check_level_set(link: Link, y: jax.Array, z: jax.Array) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import warnings
 
 import numpy as np
 from scipy import special
 from scipy.stats import qmc
 
+from attnlab.common.advice import advise
 from attnlab.common.seeds import stream
 from attnlab.common.validation import integer
 
@@ -55,5 +55,5 @@ def power_of_two(name: str, value: int) -> int:
     value = integer(name, value, low=2)
     rounded = 1 << (value - 1).bit_length()
     if rounded != value:
-        warnings.warn(f"{name} must be a power of two; {value} is rounded up to {rounded}", stacklevel=3)
+        advise(f"{name} must be a power of two; {value} is rounded up to {rounded}", stacklevel=3)
     return rounded

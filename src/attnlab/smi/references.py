@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import numpy as np
 
+from attnlab.common.advice import no_advice
 from attnlab.common.reference import Reference
 from attnlab.smi.learners.amp import AMP
 from attnlab.smi.learners.oracle import OraclePredictor
@@ -51,7 +51,7 @@ def _after(link: Link, alpha: float, predictor: str) -> float | None:
     if link.rank == 1:
         q = _on_branch(link, alpha)
         return None if q is None else _error(link, ((q,),), predictor)
-    with warnings.catch_warnings(action="ignore"):
+    with no_advice():
         found = state_evolution(link, alpha, draws=DRAWS, replicates=REPLICATES, tol=1e-4)
     return _error(link, _key(found.Q), predictor) if found.converged and found.resolved else None
 
@@ -69,7 +69,7 @@ def _on_branch(link: Link, alpha: float) -> float | None:
 def _branch(link: Link) -> tuple[np.ndarray, np.ndarray] | None:
     """Overlaps of one direction, and the alpha from which message passing reaches each: one curve serves all n."""
     v = np.linspace(0.02, 14.0, 50)
-    with warnings.catch_warnings(action="ignore"):
+    with no_advice():
         first = weak_recovery(link, draws=DRAWS, replicates=4)
         found = curve(link, -np.expm1(-v), draws=DRAWS, replicates=REPLICATES)
     if not found.resolved.any():

@@ -20,7 +20,9 @@ from attnlab.smi.links.named import as_link, named
 
 @dataclass(frozen=True)
 class Task:
-    r"""Sequences of T Gaussian tokens and y = link(z), :math:`z = X W^\top / \sqrt d` (arXiv:2502.00901).
+    r"""Sequences of T Gaussian tokens; the output is a function of a few projections (arXiv:2502.00901).
+
+    .. math:: y = \text{link}(z), \qquad z = X W^\top / \sqrt d
 
     Parameters
     ----------

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most, between
-from attnlab.common.drawing import COLORS, line, panels, points
+from attnlab.common.drawing import COLORS, line
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.statistics import deterministic, mean, of
 from attnlab.smi import theory
+from attnlab.smi.figures.overlaps import amp_points, overlap_panel
 from attnlab.smi.figures.simulate import AMP_RUN, law
 from attnlab.smi.figures.simulate import run as simulate
 
@@ -27,8 +27,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """Message passing, or the branch alpha(q) with its transitions."""
     if params["source"] == AMP_RUN:
         return simulate(params, seed)
-    with warnings.catch_warnings(action="ignore"):
-        found = theory.transitions(law(params), draws=params["draws"])
+    found = theory.transitions(law(params), draws=params["draws"])
     curve = found.curve
     assert curve is not None
     names = ("spinodal", "it", "alg")
@@ -38,18 +37,16 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 
 def draw(records: Records) -> Canvas:
     """Overlap against alpha: the branch with its unstable part, message passing, the hard phase shaded."""
-    canvas, axes = panels(width=5.2, height=3.8)
-    ax, theory_row = axes[0, 0], next(iter(records.where(source=BRANCH)))
+    canvas, ax = overlap_panel(records)
+    theory_row = next(iter(records.where(source=BRANCH)))
     q, alpha = np.asarray(theory_row["q"]), np.asarray(theory_row["branch"])
     stable = np.gradient(alpha, q) > 0
     line(ax, np.where(stable, alpha, np.nan), q, color=COLORS[0], label="stable")
     line(ax, np.where(stable, np.nan, alpha), q, color=COLORS[0], linestyle=":", label="unstable")
     if theory_row["converged"]:
-        ax.axvspan(theory_row["it"], theory_row["alg"], color=COLORS[4], alpha=0.25, label="hard phase", gid="theory")
-    amp = records.where(source=AMP_RUN)
-    points(ax, amp.curve("alpha", "cos2_1"), color=COLORS[1], label=f"AMP, $d = {amp.values('d')[0]}$")
-    ax.set(xlabel=r"sequences per dimension $\alpha = n/d$", ylabel="overlap $q$", ylim=(-0.03, 1.05))
-    ax.set_title(str(records.values("link")[0]), loc="left")
+        hard = [theory_row["it"], theory_row["alg"]]
+        ax.fill_between(hard, -0.03, 1.05, color=COLORS[4], alpha=0.25, lw=0, label="hard phase", gid="theory")
+    amp_points(ax, records, "cos2_1", 1)
     ax.legend(loc="upper left")
     return canvas
 

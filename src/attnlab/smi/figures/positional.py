@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,8 +27,7 @@ WHY = "a fixed point of deterministic equations"
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """Half the squared error of an entry at one minimum, and its overlaps."""
     law = {name: params[name] for name in DEFAULTS}
-    with warnings.catch_warnings(action="ignore"):
-        found = theory.positional_semantic(params["alpha"], params["minimum"], **law, nodes=params["nodes"], tol=1e-4)
+    found = theory.positional_semantic(params["alpha"], params["minimum"], **law, nodes=params["nodes"], tol=1e-4)
     # An iteration that began in one basin can end in the other.
     kind = "semantic" if abs(found.theta) > abs(found.m) else "positional"
     return {
@@ -59,7 +57,7 @@ def draw(records: Records) -> Canvas:
                 ax.plot(x, y, linestyle="", marker=marker, markersize=8, color=color, gid="published")
     ax.set(xlabel=r"sequences per dimension $\alpha = n/d$", ylabel="squared error of an entry / 2", yscale="log")
     title = ", ".join(f"{name} {records.values(name)[0]:g}" for name in DEFAULTS)
-    ax.set_title(title + ("; published: + equations, x simulation" if published else ""), loc="left")
+    ax.set_title(title + ("; published: + theory, x simulation" if published else ""), loc="left", fontsize="medium")
     ax.legend()
     return canvas
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most, between
-from attnlab.common.drawing import COLORS, MARKERS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.statistics import deterministic, mean, of
 from attnlab.smi import theory
+from attnlab.smi.figures.overlaps import amp_points, overlap_panel, published_points, theory_line
 from attnlab.smi.figures.simulate import AMP_RUN, THEORY, law
 from attnlab.smi.figures.simulate import run as simulate
 
@@ -22,16 +21,18 @@ if TYPE_CHECKING:
 PAPER = "arXiv:1806.05451"
 LINK = "sign_committee()"
 STAIRCASE = "thresholds"
-# Public state-evolution data of the paper: alpha, q along (1, 1), q along (1, -1).
-PUBLISHED = ((1.0, 0.4799, 0.0), (2.0, 0.7035, 0.0), (2.2, None, 0.0713), (2.5, 0.7657, 0.2351))
+# Public state-evolution data of the paper: alpha and q along (1, 1), and along (1, -1).
+PUBLISHED = {
+    "plus": ((1.0, 0.4799), (2.0, 0.7035), (2.5, 0.7657)),
+    "minus": ((1.0, 0.0), (2.0, 0.0), (2.2, 0.0713), (2.5, 0.2351)),
+}
 SUM, DIFFERENCE = np.sqrt([0.5, 0.5]), np.array([1.0, -1.0]) / np.sqrt(2)
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """Overlaps along the sum and the difference of the directions, or the threshold of specialisation."""
     if params["source"] == STAIRCASE:
-        with warnings.catch_warnings(action="ignore"):
-            found = theory.thresholds(law(params), draws=params["draws"])
+        found = theory.thresholds(law(params), draws=params["draws"])
         return {"specialisation": float(found[-1]), "converged": bool(found.converged)}
     record = dict(simulate(params, seed))
     overlap = record["M"] if params["source"] == AMP_RUN else record["Q"]
@@ -41,19 +42,13 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 
 def draw(records: Records) -> Canvas:
     """Both overlaps against alpha: state evolution, message passing, published data."""
-    canvas, axes = panels(width=5.2, height=3.8)
-    ax, amp, theory_rows = axes[0, 0], records.where(source=AMP_RUN), records.where(source=THEORY)
-    rows = sorted(theory_rows, key=lambda row: row["alpha"])
+    canvas, ax = overlap_panel(records, "; x: published")
     for i, (name, text) in enumerate((("plus", "sum"), ("minus", "difference"))):
-        q = [row[name] if row["converged"] else np.nan for row in rows]
-        line(ax, [row["alpha"] for row in rows], q, color=COLORS[i], label=f"{text} of the directions")
-        points(ax, amp.curve("alpha", name), color=COLORS[i], fmt=MARKERS[i])
-        shown = [(row[0], row[1 + i]) for row in PUBLISHED if row[1 + i] is not None]
-        ax.plot(*zip(*shown, strict=True), linestyle="", marker="x", color=COLORS[i], gid="published")
+        theory_line(ax, records, name, i, f"{text} of the directions")
+        amp_points(ax, records, name, i)
+        published_points(ax, PUBLISHED[name], i)
     step = next(iter(records.where(source=STAIRCASE)))["specialisation"]
     ax.axvline(step, color="gray", linestyle="--", label=f"specialisation {step:.3f}", gid="theory")
-    ax.set(xlabel=r"sequences per dimension $\alpha = n/d$", ylabel="overlap", ylim=(-0.03, 1.0))
-    ax.set_title(f"{records.values('link')[0]}; points: AMP, $d = {amp.values('d')[0]}$; x: published", loc="left")
     ax.legend()
     return canvas
 
@@ -97,7 +92,7 @@ CLAIMS = (
 def _grids(d: int, seeds: int, draws: int) -> list[Grid]:
     alphas = [0.5, 1.0, 1.5, 2.0, 2.2, 2.5, 3.5]
     return [
-        Grid({"source": STAIRCASE, "link": LINK, "draws": 4 * draws}),
+        Grid({"source": STAIRCASE, "link": LINK, "draws": draws}),
         Grid({"source": THEORY, "link": LINK, "alpha": alphas, "draws": draws, "replicates": 8}),
         Grid({"source": AMP_RUN, "link": LINK, "d": d, "alpha": [0.5, 1.5, 3.5]}, seeds),
     ]
@@ -108,7 +103,7 @@ SIGN_COMMITTEE = Figure(
     title="Specialisation of the sign committee",
     paper=f"{PAPER}, figure 2",
     shows="The difference of the directions is learned from alpha = 2.05 on, by theory and by message passing.",
-    scales={"quick": _grids(400, 6, 2**10), "paper": _grids(2000, 12, 2**13)},
+    scales={"quick": _grids(400, 6, 2**12), "paper": _grids(2000, 12, 2**14)},
     run=run,
     draw=draw,
     shape=("source", "d", "alpha"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most, between
-from attnlab.common.drawing import COLORS, panels, plain_log, points
+from attnlab.common.drawing import COLORS, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Curve, Records
 from attnlab.common.statistics import deterministic
@@ -30,14 +29,13 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """The threshold of one layer with its error, and the exact bound."""
     link, layer = f"deep_attention(layers=2, skip={params['skip']})", params["layer"]
     options = {"draws": params["draws"], "replicates": params["replicates"]}
-    with warnings.catch_warnings(action="ignore"):
-        if layer == 2:
-            found = theory.weak_recovery(link, **options)
-            alpha, error, settled = float(found), float(found.error), bool(found.converged)
-        else:
-            steps = theory.thresholds(link, **options)
-            settled = bool(steps.converged) and [step.kind for step in steps.steps] == ["weak", "weak"]
-            alpha, error = (float(steps[1]), float(steps.error[1])) if settled else (np.nan, np.nan)
+    if layer == 2:
+        found = theory.weak_recovery(link, **options)
+        alpha, error, settled = float(found), float(found.error), bool(found.converged)
+    else:
+        steps = theory.thresholds(link, **options)
+        settled = bool(steps.converged) and [step.kind for step in steps.steps] == ["weak", "weak"]
+        alpha, error = (float(steps[1]), float(steps.error[1])) if settled else (np.nan, np.nan)
     return {
         "threshold": alpha,
         "error": error,
@@ -60,7 +58,8 @@ def draw(records: Records) -> Canvas:
         if layer == 2:
             ax.axhline(rows[0]["bound"], color="gray", linestyle="--", label="exact bound 1/6", gid="guide")
         ax.set(xscale="log", xlabel="skip strength $c$", ylabel=r"threshold $\alpha$", ylim=(0, None))
-        plain_log(ax)
+        ax.set_xticks(skip, [f"{c:g}" for c in skip])
+        ax.minorticks_off()
         ax.set_title(f"layer {layer}", loc="left")
         ax.legend()
     return canvas

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from attnlab.common.claim import Claim, at_least, at_most
-from attnlab.common.drawing import COLORS, MARKERS, line, panels, points
 from attnlab.common.figure import Figure, Grid
 from attnlab.common.records import Records
 from attnlab.common.statistics import absolute, difference, known, mean, of
+from attnlab.smi.figures.overlaps import amp_points, overlap_panel, published_points, theory_line
 from attnlab.smi.figures.simulate import AMP_RUN, THEORY, run
 
 if TYPE_CHECKING:
@@ -24,21 +22,13 @@ PUBLISHED = {1: ((1.0, 0.614), (1.2, 0.823)), 2: ((0.3, 0.218), (0.5, 0.773), (0
 
 def draw(records: Records) -> Canvas:
     """Overlap of each layer against alpha: state evolution, message passing, the published curve."""
-    canvas, axes = panels(width=5.2, height=3.8)
-    ax, amp, theory = axes[0, 0], records.where(source=AMP_RUN), records.where(source=THEORY)
-    rows = sorted(theory, key=lambda row: row["alpha"])
-    alpha = [row["alpha"] for row in rows]
-    for layer, color in zip(_layers(records), COLORS, strict=False):
-        q = [row[f"q_{layer}"] if row["converged"] else np.nan for row in rows]
-        line(ax, alpha, q, color=color, label=f"layer {layer}")
-        points(ax, amp.curve("alpha", f"cos2_{layer}"), color=color, fmt=MARKERS[layer - 1])
+    canvas, ax = overlap_panel(records)
+    for layer in _layers(records):
+        theory_line(ax, records, f"q_{layer}", layer - 1, f"layer {layer}")
+        amp_points(ax, records, f"cos2_{layer}", layer - 1)
         if records.values("link") == [LINK]:
-            x, y = zip(*PUBLISHED[layer], strict=True)
-            ax.plot(x, y, linestyle="", marker="x", color=color, gid="published", label=f"layer {layer}, published")
-    ax.set(xlabel=r"sequences per dimension $\alpha = n/d$", ylabel="overlap with the planted direction")
-    ax.set(ylim=(-0.03, 1.05))
-    ax.set_title(f"{records.values('link')[0]}; points: AMP, $d = {amp.values('d')[0]}$", loc="left")
-    ax.legend()
+            published_points(ax, PUBLISHED[layer], layer - 1, f"layer {layer}, published")
+    ax.legend(loc="upper left")
     return canvas
 
 
@@ -92,7 +82,7 @@ TWO_LAYERS = Figure(
     title="Two layers of attention",
     paper=f"{PAPER}, figure 2",
     shows="Layer 2 is learned first, layer 1 from alpha = 0.72 on, both exactly from 1 on; the public data stay below.",
-    scales={"quick": _grids(300, 4, 2**8, 4), "paper": _grids(1000, 8, 2**11, 8)},
+    scales={"quick": _grids(300, 4, 2**9, 4), "paper": _grids(1000, 8, 2**11, 8)},
     run=run,
     draw=draw,
     shape=("source", "d", "alpha"),

@@ -44,7 +44,8 @@ INITS = ("random", "spectral")
 STATIONARY = 1e-3  # largest change of V in each of the last WINDOW iterations of a stationary run
 WINDOW = 50
 PATIENCE = 100  # iterations in which the smallest change must fall by a tenth
-EXACT = 1e-10  # tr V / r at which the directions are known to the accuracy of the arithmetic
+DRIFT = 0.1  # share of an eigenvalue of V or I - V by which its mean over half a window may still move
+EXACT = 1e-8  # tr V / r from which the directions count as known, as in state evolution
 
 
 class AMP(DirectionsPredictor):
@@ -158,13 +159,22 @@ def _settled(changes: list[float], Vs: list[np.ndarray], tol: float) -> tuple[st
         return "tolerance reached", True
     if np.trace(Vs[-1]) / len(Vs[-1]) < EXACT:
         return "exact recovery", True
-    still = len(Vs) > WINDOW and np.abs(np.diff(np.stack(Vs[-WINDOW - 1 :]), axis=0)).max() < STATIONARY
+    if len(Vs) <= WINDOW or _drifts(np.stack(Vs[-WINDOW:])):
+        return None
+    still = np.abs(np.diff(np.stack(Vs[-WINDOW - 1 :]), axis=0)).max() < STATIONARY
     # A run whose changes still fall goes on to its tolerance.
     if still and changes[-1] > 0.5 * changes[-1 - WINDOW]:
         return "stationary", True
     if len(changes) > 2 * PATIENCE and min(changes[-PATIENCE:]) > 0.9 * min(changes[:-PATIENCE]):
         return "no progress; more damping may help", False
     return None
+
+
+def _drifts(Vs: np.ndarray) -> bool:
+    """Whether V moves on average: a direction that is being learned late grows by small steps that do not fall."""
+    half = len(Vs) // 4 * 2  # even: an oscillation from step to step has no mean
+    before, after = (np.linalg.eigvalsh(part.mean(axis=0)) for part in (Vs[:half], Vs[-half:]))
+    return bool((np.abs(after - before) > STATIONARY + DRIFT * np.minimum(before, 1 - before)).any())
 
 
 class Output(NamedTuple):

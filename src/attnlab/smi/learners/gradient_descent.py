@@ -19,7 +19,9 @@ from attnlab.smi.outputs import mean_function
 
 
 class GradientDescent(DirectionsPredictor):
-    r"""Minimises (1/n) sum |y - mean(X W^T / sqrt d)|^2 + (ridge / 2) |W|^2 / d by Adam with a cosine schedule.
+    r"""Least squares on the directions by Adam with a cosine schedule.
+
+    .. math:: \min_W \tfrac1n\sum |y - \text{mean}(XW^T/\sqrt d)|^2 + \tfrac{\text{ridge}}{2d}|W|^2
 
     A baseline with one setting, not the best that descent can do.
 

@@ -13,7 +13,9 @@ from attnlab.smi.link import Link
 
 
 class OraclePredictor(DirectionsPredictor):
-    """mean(X W^T / sqrt d) at directions that are given: what remains is the noise of the output.
+    """The mean output at given directions; its error is the noise of the output.
+
+    mean(X W^T / sqrt d) with the mean of the link.
 
     Parameters
     ----------

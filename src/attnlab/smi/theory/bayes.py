@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from attnlab.common.advice import advise
 from attnlab.common.prediction import Prediction
 from attnlab.common.validation import integer, positive, real
 from attnlab.smi.check import checked
@@ -33,7 +33,7 @@ class StateEvolution(Prediction):
     Parameters
     ----------
     V, S : error covariance I - Q, and information gained from one sequence, there.
-    trajectory : Q of the mean over scrambles at each iteration, (n_iter + 1, r, r).
+    trajectory : Q of the mean over scrambles at each iteration, leaps included, (n_iter + 1, r, r).
     resolved : whether the posteriors were integrated accurately; if not, Q, V and S are NaN.
     nishimori_gap : relative difference of two estimates of tr S that agree for a right posterior.
     ess : 1 % quantile of the effective sample size of a posterior.
@@ -83,6 +83,7 @@ def state_evolution(
     tol: float = 1e-5,
     max_iter: int = 500,
     nodes: int | None = None,
+    leaps: bool = True,
 ) -> StateEvolution:
     r"""Overlaps Q of the Bayes-optimal estimate of the directions from n = alpha d sequences.
 
@@ -96,6 +97,8 @@ def state_evolution(
     draws, replicates : sequences of each scrambled Sobol sequence, and their number.
     damping : share of the old V kept in a step; the residual is that of the undamped map.
     nodes : of the integration rule (a side of the grid, or points of a component); refined as needed unless given.
+    leaps : follow geometric series of changes to their end, in far fewer iterations; without, the trajectory is that of
+        the map itself, as message passing takes it.
 
     A direction whose overlap is proportional to the side information has the overlap 0.
 
@@ -113,16 +116,17 @@ def state_evolution(
         real("damping", damping, low=0.0, high=1.0, open_high=True),
         positive("tol", tol),
         integer("max_iter", max_iter, low=1),
+        leaps,
     )
     first, side = _start(start, link)
     run = moves.run(np.repeat(first[None], replicates, axis=0), side, first_rule(link, nodes))
     if side and not run.reason:
         run = _without_side(moves, run, side)
     if run.reason:
-        warnings.warn(f"state evolution at alpha = {alpha:g} is not resolved: {run.reason}", stacklevel=2)
+        advise(f"state evolution at alpha = {alpha:g} is not resolved: {run.reason}", stacklevel=2)
     elif not run.converged:
         said = f"state evolution at alpha = {alpha:g} did not converge (residual {run.residuals[-1]:.2g})"
-        warnings.warn(said, stacklevel=2)
+        advise(said, stacklevel=2)
     return _result(moves, run)
 
 
@@ -149,10 +153,10 @@ def _without_side(moves: Map, run: Run, side: float) -> Run:
     else:
         V = run.V
     if not run.converged:
-        return Run(V, run.trajectory, False, run.residuals, run.found)
+        return Run(V, run.trajectory, False, run.residuals, run.found, rate=run.rate)
     last = moves.run(V, 0.0, run.found.rule)
-    residuals = run.residuals[-1:] + last.residuals
-    return Run(last.V, run.trajectory + last.trajectory[1:], last.converged, residuals, last.found, last.reason)
+    trajectory, rate = run.trajectory + last.trajectory[1:], max(run.rate, last.rate)
+    return Run(last.V, trajectory, last.converged, run.residuals[-1:] + last.residuals, last.found, last.reason, rate)
 
 
 def _result(moves: Map, run: Run) -> StateEvolution:

@@ -6,12 +6,12 @@ alpha(q) = q / S(q): stable and unstable parts alike.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from attnlab.common.advice import advise
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.prediction import Prediction
 from attnlab.common.validation import finite_array, integer
@@ -128,7 +128,7 @@ def curve(
         found = along.gain(at, rule)
         rule = found.rule
         if reason := found.alarm or along.leaves(found):
-            warnings.warn(f"the branch at q = {at:g} is not resolved: {reason}", stacklevel=2)
+            advise(f"the branch at q = {at:g} is not resolved: {reason}", stacklevel=2)
         resolved.append(not reason)
         samples.append(along.along(found) if not reason else np.full(replicates, np.nan))
     return _curve(overlaps, np.stack(samples, axis=1), np.array(resolved), np.ndim(q))

@@ -16,7 +16,6 @@ x, f    (T, p)     proximal point argmin |(x - o) V^-1/2|^2 / 2 + loss(y, x), an
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attnlab.common.advice import advise
 from attnlab.common.precision import float64
 from attnlab.common.prediction import Prediction
 from attnlab.common.validation import integer, positive, real
@@ -226,9 +226,7 @@ def _result(runs: list[_Run]) -> EmpiricalRisk:
     jumps = abs(gap) > max(JUMP * abs(slope.mean()), 5 * gap_error)
     converged = all(settled) and not jumps
     if jumps:
-        warnings.warn(
-            "the proximal point jumps between minima of the loss: the equations do not hold here", stacklevel=3
-        )
+        advise("the proximal point jumps between minima of the loss: the equations do not hold here", stacklevel=3)
     return EmpiricalRisk(
         m.mean(axis=0),
         m.std(axis=0, ddof=1) / np.sqrt(R),

@@ -10,6 +10,7 @@ the identity.
 from __future__ import annotations
 
 import functools
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax
@@ -19,11 +20,14 @@ import numpy as np
 from attnlab.common.precision import float64
 from attnlab.smi.draws import matched_weights, replicate_normals
 from attnlab.smi.link import Link
-from attnlab.smi.posterior.moments import Rule, first_rule, posterior
+from attnlab.smi.posterior.moments import Rule, first_rule, one_percent, posterior
 from attnlab.smi.posterior.target import coordinates
 
 # Nodes held in memory at once; larger batches leave the processor's cache.
 BATCH_NODES = 2**16
+# Parts of the replicates that run side by side on a processor. XLA keeps 1.4 of two cores busy in a loop of small
+# batches. The number is fixed: numbers must not depend on the machine's cores.
+PARTS = 4
 FLOOR = 3.0  # standard errors below which a noisy S is zero
 
 
@@ -123,7 +127,10 @@ def batch(link: Link, size: int) -> int:
 
 
 @functools.partial(jax.jit, static_argnames=("link", "size"))
-def _sums(link: Link, size: int, normals: jax.Array, weights: jax.Array, root: Roots) -> tuple[jax.Array, ...]:
+def _sums(
+    link: Link, size: int, normals: jax.Array, weights: jax.Array, root: Roots, first: jax.Array
+) -> tuple[jax.Array, ...]:
+    """Averages over the sequences of some replicates, whose labels begin at ``first``."""
     moments = posterior(link, size, order=1)
 
     def one(sequence: tuple[jax.Array, Roots, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -135,11 +142,33 @@ def _sums(link: Link, size: int, normals: jax.Array, weights: jax.Array, root: R
 
     R, n, width = normals.shape
     each = Roots(*(jnp.repeat(matrix, n, axis=0) for matrix in root))
-    sequences = normals.reshape(-1, width), each, jnp.arange(R * n)
+    sequences = normals.reshape(-1, width), each, first + jnp.arange(R * n)
     product, cross, ess = jax.lax.map(one, sequences, batch_size=batch(link, size))
     r = link.rank
     spread = jnp.std(jnp.trace(product - cross, axis1=1, axis2=2)) / np.sqrt(R * n)
     return (*(jnp.einsum("kn,knab->kab", weights, x.reshape(R, n, r, r)) for x in (product, cross)), ess, spread)
+
+
+def _side_by_side(
+    link: Link, size: int, points: Points, root: Roots
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """:func:`_sums` of all replicates, in parts on a processor and at once on a device."""
+    R, n, _ = points.normals.shape
+    parts = PARTS if jax.default_backend() == "cpu" and R % PARTS == 0 else 1
+    step = R // parts
+
+    @float64
+    def one(first: int) -> tuple[np.ndarray, ...]:
+        chosen = slice(first, first + step)
+        mine = (jnp.asarray(x[chosen]) for x in points)
+        found = _sums(link, size, *mine, Roots(*(x[chosen] for x in root)), jnp.asarray(first * n))
+        return tuple(map(np.asarray, found))
+
+    starts = range(0, R, step)
+    with ThreadPoolExecutor(parts) as pool:
+        product, cross, ess, spread = zip(*pool.map(one, starts), strict=True)
+    error = float(np.sqrt(np.mean(np.square(spread)) / parts))
+    return np.concatenate(product), np.concatenate(cross), np.concatenate(ess), error
 
 
 @float64
@@ -147,17 +176,16 @@ def gain(link: Link, V: np.ndarray, points: Points, rule: Rule | None = None) ->
     """S at V (R, r, r), with a rule that is refined until it resolves the posterior."""
     rule = rule or first_rule(link)
     while True:
-        product, cross, ess, spread = _sums(link, rule.size, *map(jnp.asarray, points), roots(V))
+        product, crossed, ess, spread = _side_by_side(link, rule.size, points, roots(V))
         resolved = rule.resolves(ess)
         if resolved or rule.at_end:
             break
         rule = rule.finer()
-    crossed = np.asarray(cross)
     symmetric = 0.5 * (crossed + crossed.swapaxes(1, 2))
-    product, floor = np.asarray(product), 0.0
+    floor = 0.0
     if link.route == "points" and np.isfinite(product).all():
         product, floor = above_noise(product)
-    return Gain(product, symmetric, resolved, float(jnp.quantile(ess, 0.01)), rule, float(spread), floor)
+    return Gain(product, symmetric, resolved, one_percent(ess), rule, spread, floor)
 
 
 def above_noise(S: np.ndarray) -> tuple[np.ndarray, float]:

@@ -5,6 +5,11 @@ r"""The iteration of state evolution, for all scrambles of the points side by si
 Each scramble runs its own fixed point on its own points. The map is then deterministic and converges, and the spread of
 the ends is the error bar. Averaging S over the scrambles in one iteration would hide the error near a transition, where
 the map amplifies it.
+
+Where the changes of an eigenvalue of V are a geometric series, a leap goes to its sum, by at most a factor ten of the
+eigenvalue and of 1 minus it. The slope of the map must be the same over the whole leap: two fixed points have slopes on
+either side of 1 between them, so that a leap does not pass to another branch. The end is judged by the map itself.
+After an alarm the iteration goes back to before the last leap; then, or without progress, it makes no more.
 """
 
 from __future__ import annotations
@@ -20,8 +25,10 @@ from attnlab.smi.theory.gains import Gain, Points, gain
 EXACT = 1e-8  # V below which the directions are recovered exactly
 SMALL = 1e-2  # an eigenvalue of Q or V below it must also settle relative to its size
 SETTLED = 2e-3  # that relative change
-ZERO = 1e-13  # a rotation to eigenvectors and back leaves this much where Q vanishes
+ZERO = 1e-12  # a rotation to eigenvectors and back leaves this much where Q vanishes
 GUARD = 50  # iterations in which the residual must fall or grow by 10 %
+LEAP = 10.0  # largest factor of an eigenvalue of V or Q in a leap
+GEOMETRIC = 0.1  # share of its distance from 1 by which the ratio of two changes may move in a leap
 
 
 @dataclass(frozen=True)
@@ -34,25 +41,39 @@ class Map:
     damping: float = 0.0
     tol: float = 1e-5
     max_iter: int = 500
+    leaps: bool = True
 
     def run(self, V: np.ndarray, side: float = 0.0, rule: Rule | None = None) -> Run:
         """Iterate from V (R, r, r) with ``side`` information in every step."""
-        trajectory, residuals = [V.mean(axis=0)], [np.inf]
+        trajectory, residuals, recent, rate = [V.mean(axis=0)], [np.inf], [V], 0.0
+        leaps, before, mark = self.leaps, V, 1
         for _ in range(self.max_iter):
             found = gain(self.link, V, self.points, rule)
-            rule = found.rule
+            rule = found.rule.after(found.ess)
+            if found.alarm and leaps and before is not V:
+                V, leaps, recent, mark = before, False, [before], len(residuals)
+                continue
             if reason := found.alarm:
                 return Run(V, trajectory, False, [np.nan], found, reason)
             new = step(V, found.product, self.alpha, side)
             residuals.append(float(np.abs(new - V).max()))
             settled = residuals[-1] <= self.tol and _small_settled(V, new)
             V = self.damping * V + (1 - self.damping) * new
+            if len(recent) > 1 and residuals[-2] > 0:
+                rate = residuals[-1] / residuals[-2]
+            recent.append(V)
+            done = settled or np.linalg.eigvalsh(V)[:, -1].max() < EXACT
+            if leaps and not done and len(recent) == 4:
+                before, V = V, leap(*recent)
+                recent = [V]
             trajectory.append(V.mean(axis=0))
-            if settled or np.linalg.eigvalsh(V)[:, -1].max() < EXACT:
-                return Run(V, trajectory, True, residuals[1:], found)
-            if _stagnates(residuals[1:], self.tol):
-                break
-        return Run(V, trajectory, False, residuals[1:], found)
+            if done:
+                return Run(V, trajectory, True, residuals[1:], found, rate=rate)
+            if _stagnates(residuals[mark:], self.tol):
+                if not leaps:
+                    break
+                leaps, mark = False, len(residuals)
+        return Run(V, trajectory, False, residuals[1:], found, rate=rate)
 
 
 @dataclass
@@ -65,13 +86,13 @@ class Run:
     residuals: list[float]
     found: Gain
     reason: str = ""
+    rate: float = 0.0
 
     @property
     def distance(self) -> float:
-        """How far the fixed point still is, if the residuals go on to fall as they did in the last step."""
-        last, before = self.residuals[-1], self.residuals[-2] if len(self.residuals) > 1 else np.inf
-        rate = min(last / before, 0.999) if before > 0 else 0.0
-        return last * rate / (1 - rate)
+        """How far the fixed point still is, if the residuals go on to fall by the last ratio of two steps."""
+        rate = min(self.rate, 0.999)
+        return self.residuals[-1] * rate / (1 - rate)
 
 
 def step(V: np.ndarray, S: np.ndarray, alpha: float, side: float = 0.0) -> np.ndarray:
@@ -80,6 +101,25 @@ def step(V: np.ndarray, S: np.ndarray, alpha: float, side: float = 0.0) -> np.nd
     L = (basis * np.sqrt(np.clip(v, 0.0, None))[:, None, :]) @ basis.swapaxes(1, 2)
     new = L @ np.linalg.solve((1 + side) * V + alpha * S, L)
     return np.asarray(0.5 * (new + new.swapaxes(1, 2)))
+
+
+def leap(first: np.ndarray, second: np.ndarray, third: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """V (R, r, r) after four iterates, moved to where a geometric series of its changes ends."""
+    v, basis = np.linalg.eigh(V)
+    changes = [b - a for a, b in ((first, second), (second, third), (third, V))]
+    one, two, three = (np.einsum("kia,kij,kja->ka", basis, change, basis) for change in changes)
+    q = 1 - v
+    with np.errstate(all="ignore"):
+        before, ratio = two / one, three / two
+        # The ratio moves by ratio - before in a step of size three, and the leap is ratio / (1 - ratio) times as long.
+        length = np.maximum(1.0, ratio / np.abs(1 - ratio))
+        trusted = (np.abs(ratio - before) * length < GEOMETRIC * np.abs(1 - ratio)) & (ratio > 0)
+        end = np.where(ratio < 1, v + three * ratio / (1 - ratio), np.sign(three) * np.inf)
+    # A growing change has no end; it is followed where the map is linear, for small overlaps.
+    trusted &= (ratio < 1) | (q < SMALL / LEAP)
+    low, high = np.maximum(v / LEAP, 1 - LEAP * q), np.minimum(v * LEAP, 1 - q / LEAP)
+    moved = np.where(trusted, np.clip(end, low, high), v)
+    return np.asarray((basis * moved[:, None, :]) @ basis.swapaxes(1, 2))
 
 
 def _small_settled(V: np.ndarray, new: np.ndarray) -> bool:

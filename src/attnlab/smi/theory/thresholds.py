@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from attnlab.common.advice import advise, no_advice
 from attnlab.common.prediction import Prediction
 from attnlab.common.validation import integer, positive
 from attnlab.smi.check import checked
@@ -163,7 +163,7 @@ def _walk(walk: _Walk) -> Iterator[Step]:
 
 
 def _lost(walk: _Walk, reason: str) -> Step:
-    warnings.warn(f"a threshold of {walk.link} is not resolved: {reason}", stacklevel=4)
+    advise(f"a threshold of {walk.link} is not resolved: {reason}", stacklevel=4)
     return Step(np.nan, np.nan, "unresolved", walk.rest.T)
 
 
@@ -225,7 +225,7 @@ def _on_state_evolution(walk: _Walk) -> tuple[float, float, Stability]:
     P = walk.learned @ walk.learned.T
 
     def measure(alpha: float) -> tuple[float, Stability]:
-        with warnings.catch_warnings(action="ignore"):
+        with no_advice():
             at = state_evolution(
                 walk.link, alpha, HALF * P, draws=walk.draws, replicates=walk.replicates, tol=1e-4, max_iter=200
             )

@@ -11,7 +11,6 @@ integrated in v = -log(1 - q), in which the integrand alpha S - q is smooth up t
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq, minimize_scalar
 
+from attnlab.common.advice import advise
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.prediction import Prediction
 from attnlab.common.validation import finite_array, integer
@@ -103,7 +103,7 @@ def transitions(
     if not found.resolved.all():
         return nothing
     if not _falls(found):
-        warnings.warn("alpha(q) has no local maximum between bounds: no first-order transition", stacklevel=2)
+        advise("alpha(q) has no local maximum between bounds: no first-order transition", stacklevel=2)
         return nothing
     each = np.array([_of_one(v, S) for S in found.samples])
     error = each.std(axis=0, ddof=1) / np.sqrt(len(each))

@@ -1,0 +1,55 @@
+"""Leaps of state evolution: the same end, in fewer iterations."""
+
+import numpy as np
+import pytest
+
+from attnlab.smi.links import as_link
+from attnlab.smi.posterior.moments import first_rule
+from attnlab.smi.theory import state_evolution
+from attnlab.smi.theory.iteration import leap
+
+
+def iterates(limit, start, ratio):
+    """Four matrices diag(limit + start ratio^k)."""
+    return [np.diag(np.add(limit, np.multiply(start, np.power(ratio, k))))[None] for k in range(4)]
+
+
+def test_a_geometric_series_is_summed():
+    V = leap(*iterates([0.3, 0.8], [0.1, 0.05], [0.9, 0.5]))
+    np.testing.assert_allclose(V[0], np.diag([0.3, 0.8]), atol=1e-12)
+
+
+def test_a_leap_is_at_most_a_factor_ten():
+    small = iterates([0.0], [1e-3], [0.8])
+    np.testing.assert_allclose(leap(*small), small[-1] / 10)
+    growing = iterates([1.0], [-1e-6], [1.3])  # q = 1 - V grows
+    np.testing.assert_allclose(1 - leap(*growing), 10 * (1 - growing[-1]), rtol=1e-6)
+
+
+def test_changes_of_no_series_are_left_alone():
+    V = [np.diag([x])[None] for x in (0.9, 0.8, 0.75, 0.6)]
+    np.testing.assert_array_equal(leap(*V), V[-1])
+
+
+@pytest.mark.parametrize(
+    ("link", "alpha"),
+    [("attention", 0.4), ("phase_retrieval", 1.1), pytest.param("phase_retrieval", 1.12, marks=pytest.mark.slow)],
+)
+def test_leaps_end_where_the_map_does(link, alpha):
+    """Also just below the algorithmic transition 1.128, where the other branch is near."""
+    options = {"draws": 2**9, "replicates": 4, "tol": 1e-7, "max_iter": 4000}
+    slow, fast = (state_evolution(link, alpha, **options, leaps=on) for on in (False, True))
+    assert slow.converged
+    assert fast.converged
+    assert fast.n_iter < slow.n_iter
+    np.testing.assert_allclose(fast.Q, slow.Q, atol=2e-4)
+
+
+def test_a_rule_becomes_coarser_where_it_may():
+    rule = first_rule(as_link("deep_attention"))
+    fine = rule.finer()
+    assert fine.after(25.0) == rule  # sqrt(25) = 5 on the fine grid, 2.5 on the coarse one
+    assert fine.after(16.0) == fine
+    assert rule.after(1e4) == rule
+    fixed = first_rule(as_link("deep_attention"), 41)
+    assert fixed.after(1e4) == fixed
