@@ -42,6 +42,22 @@ def test_fourth_moments_of_the_two_samplers_agree():
     assert abs(powers[0].mean() - powers[1].mean()) < 4 * error
 
 
+@pytest.mark.parametrize("l", [4, 9])
+def test_reduced_contexts_have_the_law_of_what_estimates_use(l):
+    """First and second moments of X^T X, X^T y and of their product, for one task, by both samplers."""
+    task = Task(d=6, l=l, k=1, noise_std=0.5, seed=3)
+    moments = []
+    for X in (task.reduced(40_000, 1)[0], task.sample(40_000, 1)[0]):
+        x, y = X[:, :-1, :-1], X[:, :-1, -1]
+        C, b = x.mT @ x, (x.mT @ y[..., None])[..., 0]
+        parts = [C.reshape(len(C), -1), b, C[:, 0, :1] * C[:, 0], C[:, :, 0] * b, b[:, :1] * b]
+        columns = np.concatenate(parts, axis=1)
+        moments.append((columns.mean(axis=0), columns.std(axis=0) / 200))
+    (here, error), (there, other) = moments
+    # 60 moments: 4.5 standard errors of the difference for the largest
+    assert (np.abs(here - there) < 4.5 * np.hypot(error, other)).all()
+
+
 def test_blocks_have_the_sizes_asked_for():
     sizes = [len(y) for _, _, y in Task(d=4, l=4, k=2).blocks(25, size=10)]
     assert sizes == [10, 10, 5]

@@ -32,8 +32,9 @@ MEMORY = 4e9
 
 @dataclass(frozen=True)
 class Task:
-    r"""Linear regression in context: :math:`y_i = x_i \cdot w + e_i`, :math:`x_i \sim N(0, I/d)`,
-    :math:`e_i \sim N(0, \rho)` (arXiv:2405.11751).
+    r"""Linear regression in context, with new weights in every context (arXiv:2405.11751).
+
+    .. math:: y_i = x_i \cdot w + e_i, \qquad x_i \sim N(0, I/d), \qquad e_i \sim N(0, \rho)
 
     Parameters
     ----------
@@ -99,13 +100,6 @@ class Task:
 
         ``tasks``: each context takes one of the ``pretraining`` tasks, or a ``new`` one.
         """
-        X, y, _ = self.contexts(n, seed, tasks)
-        return X, y
-
-    def contexts(
-        self, n: int, seed: Seed = 0, tasks: Tasks = "pretraining"
-    ) -> tuple[Float[np.ndarray, "n tokens d+1"], Float[np.ndarray, " n"], Float[np.ndarray, "n d"]]:
-        """The contexts of ``sample`` with the task w of each, which no learner sees."""
         n = integer("n", n, low=1)
         size = 8 * n * self.tokens * (self.d + 1)
         if size > MEMORY:
@@ -116,7 +110,30 @@ class Task:
         y = np.einsum("nld,nd->nl", x, w) + self.noise_std * rng.standard_normal((n, self.tokens))
         answer = y[:, -1].copy()
         y[:, -1] = 0
-        return np.concatenate([x, y[..., None]], axis=-1), answer, w
+        return np.concatenate([x, y[..., None]], axis=-1), answer
+
+    def reduced(
+        self, n: int, seed: Seed = 0, tasks: Tasks = "pretraining"
+    ) -> tuple[Float[np.ndarray, "n tokens d+1"], Float[np.ndarray, "n d"]]:
+        r"""Tokens of min(l, d) examples that say as much of w as the l of a context, and the task w of each.
+
+        With :math:`X = QR` the examples enter any estimate through R and :math:`Q^Ty = Rw + Q^Te`. R is triangular
+        with :math:`R_{ii}^2 \sim \chi^2_{l-i}/d` (i from 0) and :math:`R_{ij} \sim N(0, 1/d)`, all independent
+        (Bartlett). The query is 0.
+
+        Source: Bartlett, 1933.  Status: exact in law for what depends on :math:`X^TX` and :math:`X^Ty` alone.
+        """
+        n = integer("n", n, low=1)
+        rng = stream(seed, "data", "icl", "reduced", tasks)
+        rows = min(self.l, self.d)
+        w = self._tasks(n, rng, tasks)
+        X = np.zeros((n, rows + 1, self.d + 1))
+        x, diagonal = X[:, :rows, :-1], np.arange(rows)
+        x[...] = np.triu(rng.standard_normal((n, rows, self.d)))
+        x[:, diagonal, diagonal] = np.sqrt(rng.chisquare(self.l - diagonal, size=(n, rows)))
+        x /= np.sqrt(self.d)
+        X[:, :rows, -1] = (x @ w[..., None])[..., 0] + self.noise_std * rng.standard_normal((n, rows))
+        return X, w
 
     def features(
         self, n: int, seed: Seed = 0, tasks: Tasks = "pretraining"
@@ -140,7 +157,11 @@ class Task:
         g = rng.standard_normal((n, d))
         shrink = (1 - np.sqrt(self.rho / s)) * np.vecdot(w, g)[:, None] / d
         context = np.empty((n, d + 1))
-        context[:, :d] = Y / (l * s) * w + np.sqrt(d * Y) / l * (g - shrink * w)
+        # sqrt(d Y)/l (g - shrink w) + Y/(l s) w in place: no array of this size beside w, g and the result
+        g *= np.sqrt(d * Y) / l
+        np.multiply(Y / (l * s) - np.sqrt(d * Y) / l * shrink, w, out=context[:, :d])
+        context[:, :d] += g
+        del g
         context[:, d:] = Y / l
         query = rng.standard_normal((n, d)) / np.sqrt(d)
         return query, context, np.vecdot(query, w) + self.noise_std * rng.standard_normal(n)

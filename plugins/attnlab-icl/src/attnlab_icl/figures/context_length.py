@@ -11,7 +11,7 @@ from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid
 from attnlab.common.records import Records
 from attnlab.common.statistics import of, ratio_of_means, smallest
-from attnlab_icl.figures.simulate import PAPER, limit, run
+from attnlab_icl.figures.simulate import PAPER, finite_line, limit, run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -37,10 +37,12 @@ def draw(records: Records) -> Canvas:
             curve = chosen.where(kappa=kappa)
             first = dict(next(iter(curve)))
             line(ax, ALPHA, limit(first, alpha=ALPHA).detail[name], color=color, label=rf"$\kappa = {kappa:g}$")
+            finite_line(ax, curve, "alpha", name, color)
             points(ax, curve.curve("alpha", name), color=color)
         ax.set(xscale="log", yscale="log", xlabel=r"examples in a context $\alpha = l/d$", ylabel="test error")
         ax.set_title(rf"{name.upper()} error, $\tau = {tau:g}$, $\rho = {rho:g}$", loc="left")
-        ax.legend(title=f"lines: $d \\to \\infty$, points: $d = {chosen.values('d')[0]}$")
+        d = chosen.values("d")[0]
+        ax.legend(title=f"lines: $d \\to \\infty$; dotted: theory\nat $d = {d}$; points: layers of it")
     return canvas
 
 
@@ -99,6 +101,10 @@ CONTEXT_LENGTH = Figure(
     scales={"quick": _grids(32, 4), "paper": _grids(100, 5)},
     run=run,
     draw=draw,
+    independent_of=(
+        "d: | $\\kappa",
+        "alpha: | $\\kappa",
+    ),
     shape=("d", "tau"),
     claims=CLAIMS,
     minutes={"quick": 1, "paper": 60},

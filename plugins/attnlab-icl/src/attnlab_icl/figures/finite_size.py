@@ -87,6 +87,13 @@ FINITE_SIZE = Figure(
     scales={"quick": _grids([16, 32, 48], 32), "paper": _grids([16, 32, 64, 128], 20)},
     run=run,
     draw=draw,
+    independent_of=(
+        "alpha: $1 + 4/d$",
+        "kappa: $1 + 4/d$",
+        "tau: $1 + 4/d$",
+        "rho: $1 + 4/d$",
+        "ridge: $1 + 4/d$",
+    ),
     shape=("d", "tau"),
     claims=(CLAIM,),
     minutes={"quick": 0.5, "paper": 30},

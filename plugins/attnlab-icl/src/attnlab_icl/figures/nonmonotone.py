@@ -37,7 +37,7 @@ def draw(records: Records) -> Canvas:
     canvas, axes = panels(1, len(taus), width=4.6, height=3.5)
     for ax, tau in zip(axes[0], taus, strict=True):
         row = next(iter(records.where(tau=tau)))
-        mesh = ax.pcolormesh(KAPPAS, NOISES, np.log10(row["best"]), vmin=0, vmax=4, cmap="cividis", rasterized=True)
+        mesh = ax.pcolormesh(KAPPAS, NOISES, np.log10(row["best"]), vmin=0, vmax=4, cmap="cividis", gid="theory")
         ax.axvline(min(tau, 1), color="white", linestyle="--")
         ax.set(yscale="log", xlabel=r"pretraining tasks $\kappa = k/d$", ylabel=r"noise variance $\rho$")
         ax.set_title(rf"best $\alpha = l/d$, $\tau = {tau:g}$; dashed: $\kappa = \min(\tau, 1)$", loc="left")

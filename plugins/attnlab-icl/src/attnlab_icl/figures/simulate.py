@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attnlab.common.figure import Params, Record
 from attnlab.common.prediction import Prediction
+from attnlab.common.records import Records
 from attnlab.common.seeds import Seed
 from attnlab_icl import theory
 from attnlab_icl.learners.linear_attention import LinearAttention
 from attnlab_icl.moments import exact_error
 from attnlab_icl.task import Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PAPER = "arXiv:2405.11751"
 
@@ -41,6 +45,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
         "g_task": icl - idg,
         "finite_icl": finite.detail["icl"],
         "finite_idg": finite.detail["idg"],
+        "finite_g_task": finite.detail["g_task"],
         "ratio": icl / finite.detail["icl"],
         "scaled_ratio": task.d * icl / finite.detail["icl"],
         "gcv": layer.gcv_,
@@ -52,3 +57,11 @@ def limit(params: Params, **ratios: Any) -> Prediction:
     """The errors as d grows, at the ratios of a cell, some of them replaced by arrays to draw a line."""
     point = {name: params[name] for name in ("alpha", "kappa", "tau", "rho", "ridge")} | ratios
     return theory.errors(**{**point, "kappa": np.inf if point["kappa"] is None else point["kappa"]})
+
+
+def finite_line(ax: Axes, records: Records, over: str, name: str, color: str) -> None:
+    """The finite-size theory of the planted tasks, averaged over replicates, as a dotted line."""
+    curve = records.curve(over, f"finite_{name}")
+    # an underscore keeps a label out of the legend; the table behind the picture has it
+    label = f"_theory at $d = {records.values('d')[0]}$"
+    ax.plot(curve.x, curve.mean, color=color, linestyle=":", linewidth=1.2, label=label)

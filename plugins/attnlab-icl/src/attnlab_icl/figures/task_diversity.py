@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +13,8 @@ from attnlab.common.records import Records
 from attnlab.common.seeds import branch
 from attnlab.common.statistics import Statistic, mean, of, proportion_of, smallest
 from attnlab_icl.figures import simulate
-from attnlab_icl.figures.simulate import PAPER, law, limit
+from attnlab_icl.figures.published import draw_published
+from attnlab_icl.figures.simulate import PAPER, finite_line, law, limit
 from attnlab_icl.learners.in_context import DiscreteMMSE, InContext, RidgeInContext
 from attnlab_icl.task import Task
 
@@ -47,12 +46,6 @@ def _memorisation(name: str, learner: InContext, task: Task, seed: np.random.See
     return {f"{name}_g": new - old, f"{name}_excess": old, f"{name}_reaches_noise": old <= NOISE_REACHED}
 
 
-def published() -> list[dict[str, float]]:
-    """Runs published with the paper (MIT licence): mean and standard error of g_task over 20 runs."""
-    text = (resources.files("attnlab_icl") / "published.csv").read_text()
-    return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(text.splitlines())]
-
-
 def draw(records: Records) -> Canvas:
     """Memorisation against the number of tasks: the layer with its baselines, and along longer contexts."""
     canvas, axes = panels(1, 2, width=5.0, height=3.8)
@@ -64,27 +57,16 @@ def draw(records: Records) -> Canvas:
 def _with_baselines(ax: Axes, records: Records) -> None:
     first = dict(next(iter(records)))
     line(ax, KAPPA, limit(first, kappa=KAPPA).detail["g_task"], color=COLORS[0], label=r"layer, theory $d \to \infty$")
-    points(ax, records.curve("kappa", "g_task"), color=COLORS[0], label=f"layer, $d = {first['d']}$")
+    finite_line(ax, records, "kappa", "g_task", COLORS[0])
+    points(ax, records.curve("kappa", "g_task"), color=COLORS[0], label=f"layer and dotted theory, $d = {first['d']}$")
     for color, name, label in ((COLORS[1], "dmmse_g", "dMMSE"), (COLORS[2], "ridge_g", "ridge in context")):
         points(ax, records.curve("kappa", name), color=color, label=label, fmt="s")
     if (first["alpha"], first["tau"], first["rho"]) == (10, 10, 0.01):
-        _published(ax)
+        draw_published(ax, "task_diversity", d=64, over="kappa", name="g_task", setting=first)
     ax.axvline(1, color="gray", linewidth=0.8, linestyle=":")
     ax.set(xscale="log", xlabel=r"pretraining tasks $\kappa = k/d$", ylabel=r"memorisation $e_{ICL} - e_{IDG}$")
     ax.set_title(rf"$\alpha = {first['alpha']:g}$, $\tau = {first['tau']:g}$, $\rho = {first['rho']:g}$", loc="left")
     ax.legend()
-
-
-def _published(ax: Axes) -> None:
-    rows = [row for row in published() if row["d"] == 64]
-    ax.errorbar(
-        [row["kappa"] for row in rows],
-        [row["g_task"] for row in rows],
-        yerr=[row["sem"] for row in rows],
-        fmt="x",
-        color="black",
-        label="published runs, $d = 64$",
-    )
 
 
 def _longer(ax: Axes, records: Records) -> None:
@@ -93,11 +75,12 @@ def _longer(ax: Axes, records: Records) -> None:
         first = dict(next(iter(chosen)))
         label = rf"$\alpha = {alpha:g}$, $\tau = {first['tau']:g}$"
         line(ax, KAPPA, limit(first, kappa=KAPPA).detail["g_task"], color=color, label=label)
+        finite_line(ax, chosen, "kappa", "g_task", color)
         points(ax, chosen.curve("kappa", "g_task"), color=color, fmt=marker)
     ax.plot(KAPPA, np.maximum(0, 1 - KAPPA), color="black", linestyle="--", label=r"$\alpha, \tau \to \infty$")
     ax.axvline(1, color="gray", linewidth=0.8, linestyle=":")
     ax.set(xscale="log", ylim=(-0.05, 1.6), xlabel=r"pretraining tasks $\kappa = k/d$")
-    ax.set_title(f"longer contexts; points: $d = {records.values('d')[0]}$", loc="left")
+    ax.set_title(f"longer contexts; points and dotted theory: $d = {records.values('d')[0]}$", loc="left")
     ax.legend()
 
 
@@ -180,7 +163,11 @@ TASK_DIVERSITY = Figure(
     scales={"quick": _grids(32, 8), "paper": _grids(64, 20)},
     run=run,
     draw=draw,
+    independent_of=(
+        *(f"{knob}: {line}" for knob in ("d", "kappa") for line in (r"\infty", r"| $\alpha", "theory at $d = 64$")),
+        *(rf"{knob}: \tau \to \infty" for knob in ("rho", "alpha", "tau", "ridge")),
+    ),
     shape=("d", "tau"),
     claims=CLAIMS,
-    minutes={"quick": 1, "paper": 10},
+    minutes={"quick": 0.8, "paper": 2.5},
 )

@@ -84,6 +84,7 @@ TWO_ERRORS = Figure(
     },
     run=run,
     draw=draw,
+    independent_of=("d",),
     claims=CLAIMS,
     shape=("d",),
     minutes={"quick": 0.1, "paper": 0.3},

@@ -46,10 +46,10 @@ class InContext(RegressorMixin, BaseEstimator):
     def excess(self, task: Task, n: int, seed: Seed = 0, tasks: Tasks = "new") -> float:
         r"""Test error above rho, :math:`\mathbb{E}|\hat w - w|^2/d` over n contexts.
 
-        The query and the noise of its label are averaged exactly.
+        The query and the noise of its label are averaged exactly; contexts are drawn in O(d^2) each, whatever l is.
         """
-        X, y, w = task.contexts(n, seed, tasks)
-        return float(np.mean((self.fit(X, y).task_estimate(X) - w) ** 2))
+        X, w = task.reduced(n, seed, tasks)
+        return float(np.mean((self.fit(X, np.zeros(n)).task_estimate(X) - w) ** 2))
 
     def _check(self) -> None:
         """Refuse wrong parameters."""
@@ -59,7 +59,9 @@ class InContext(RegressorMixin, BaseEstimator):
 
 
 class RidgeInContext(InContext):
-    r"""Ridge regression on each context, :math:`\hat w = (X^TX + m I)^{-1}X^Ty`: Bayes-optimal for isotropic tasks.
+    r"""Ridge regression on each context; Bayes-optimal for isotropic tasks.
+
+    .. math:: \hat w = (X^TX + m I)^{-1}X^Ty
 
     Parameters
     ----------
@@ -96,9 +98,10 @@ class RidgeInContext(InContext):
 
 
 class DiscreteMMSE(InContext):
-    r"""Posterior mean over the k pretraining tasks (dMMSE): :math:`\hat w = \sum_j p_j w_j`, with weights
+    r"""Posterior mean over the k pretraining tasks (dMMSE).
 
-    .. math:: p_j \propto \exp\{(w_j \cdot b - w_j^T C w_j/2)/\rho\}, \qquad C = X^TX,\ b = X^Ty.
+    .. math:: \hat w = \sum_j p_j w_j,\qquad
+              p_j \propto \exp\{(w_j \cdot b - w_j^T C w_j/2)/\rho\}, \qquad C = X^TX,\ b = X^Ty.
 
     Optimal on the pretraining tasks; it memorises them (arXiv:2306.15063). Without noise the weights are equal on the
     tasks of least residual and 0 elsewhere.

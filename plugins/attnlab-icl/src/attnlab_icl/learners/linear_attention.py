@@ -23,9 +23,10 @@ MEMORY = 4e9
 
 
 class LinearAttention(RegressorMixin, BaseEstimator):
-    r"""Linear attention predicts :math:`x^T G h` from the query x and the summary h of its context (arXiv:2405.11751).
+    r"""Linear attention on the query and a summary of its context, fitted exactly (arXiv:2405.11751).
 
-    G, of size d x (d + 1), minimises :math:`\sum_i (y_i - x_i^T G h_i)^2 + \frac nd \lambda |G|_F^2` exactly.
+    The prediction is :math:`x^T G h` for the query x and the summary h. G, of size d x (d + 1), minimises
+    :math:`\sum_i (y_i - x_i^T G h_i)^2 + \frac nd \lambda |G|_F^2` exactly.
 
     Parameters
     ----------

@@ -20,6 +20,8 @@ from scipy.linalg import blas
 
 # Contexts whose features are formed at once by ``Gram``.
 BLOCK = 256
+# Contexts of one product of conjugate gradients on a CPU: what is computed from them stays in the cache.
+CACHED = 1024
 # Iterations between two exact computations of the residual, which the recursion of conjugate gradients loses slowly.
 REFRESH = 50
 
@@ -47,7 +49,7 @@ def dual(Q: np.ndarray, C: np.ndarray, y: np.ndarray, penalty: float) -> Fit:
         factor = linalg.cholesky(K, lower=True, overwrite_a=True, check_finite=False)
         c = linalg.cho_solve((factor, True), y, check_finite=False)
         inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
-        trace = float(np.vdot(inverse, inverse))
+        trace = float(np.vdot(inverse.T, inverse.T))  # LAPACK's order is by columns: without .T it is copied first
     else:
         values, vectors = linalg.eigh(K, overwrite_a=True)
         kept = values > n * np.finfo(float).eps * values[-1]
@@ -66,16 +68,22 @@ def conjugate_gradients(
     and kappa are.
     """
 
+    size = CACHED if xp is np else len(y)
+    blocks = [(Q[first : first + size], C[first : first + size]) for first in range(0, len(y), size)]
+
     def apply(G: Any) -> Any:
-        return Q.T @ ((Q @ G * C).sum(axis=1)[:, None] * C) + penalty * G
+        image = penalty * G
+        for q, c in blocks:
+            image = image + q.T @ (xp.vecdot(q @ G, c)[:, None] * c)
+        return image
 
     target = Q.T @ (y[:, None] * C)
-    size = float(xp.linalg.norm(target))
+    scale = float(xp.linalg.norm(target))
     G = xp.zeros_like(target)
     r = target
     z = r @ inverse
     direction, power = z, float(xp.vdot(r, z))
-    residual = 1.0 if size else 0.0
+    residual = 1.0 if scale else 0.0
     for step in range(1, max_iter + 1):
         if residual <= tol:
             return Fit(np.asarray(G), True, step - 1, residual)
@@ -86,7 +94,7 @@ def conjugate_gradients(
         z = r @ inverse
         last, power = power, float(xp.vdot(r, z))
         direction = z + (power / last) * direction
-        residual = float(xp.linalg.norm(r)) / size
+        residual = float(xp.linalg.norm(r)) / scale
     return Fit(np.asarray(G), residual <= tol, max_iter, residual)
 
 
