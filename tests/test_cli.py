@@ -194,3 +194,21 @@ def test_no_color_means_no_escape_codes(monkeypatch):
 
 def test_version():
     assert attnlab("--version").stdout.strip() == "0.1.0"
+
+
+def test_windows_is_refused_with_one_sentence(monkeypatch):
+    from attnlab import cli
+
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit, match=r"^attnlab: the command line needs .* on Windows run it inside WSL$"):
+        cli.main()
+
+
+def test_explore_finds_the_store_of_reproduce(reproduced, tmp_path):
+    folder, _ = reproduced
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "attnlab.sqlite").symlink_to(folder / "s.sqlite")
+    (tmp_path / "results" / "attnlab.sqlite.arrays").symlink_to(folder / "s.sqlite.arrays")
+    result = attnlab("explore", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "stored points from results/attnlab.sqlite" in result.stdout

@@ -20,6 +20,7 @@ ALL = {name: formula for name, formula in formulas().items() if not formula.beyo
 SLOW = {
     "aim.deep_state_evolution",
     "aim.deep_strength",
+    "aim.layer_strengths",
     "slr.erm_state_evolution",
     "slr.gradient_descent",
     "slr.hard_phase",

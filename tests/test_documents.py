@@ -1,6 +1,7 @@
 """Every snippet and example runs as printed."""
 
 import contextlib
+import importlib.util
 import os
 import re
 import signal
@@ -12,8 +13,44 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
 ENVIRONMENT = {**os.environ, "MPLBACKEND": "Agg", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def documentation_module(name):
+    """A module of the documentation, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+values = documentation_module("values")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_marked_numbers_of_a_page_are_those_of_the_data_files(page):
+    text = page.read_text(encoding="utf-8")
+    assert text == values.renewed(text), "run python docs/values.py"
+    # other comments, filled by the documentation or a benchmark, have no semicolon
+    assert len(values.MARKED.findall(text)) == len(re.findall(r"<!-- [^>]*;[^>]* -->", text)), "a marker is not read"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_measured_number_with_an_error_names_its_data(page):
+    prose = re.sub(
+        r"^```.*?^```|<!-- begin (\S+) -->.*?<!-- end \1 -->", "", page.read_text(), flags=re.DOTALL | re.MULTILINE
+    )
+    assert not re.findall(r"\d ?± ?[\d.]+(?!<!--|[\d. ]*%)\b(?! ?<!--)", prose)
+
+
+def test_a_wrong_number_is_corrected_and_an_unknown_row_is_refused():
+    marker = "<!-- bench_cpu.json; name=AMP memory against stored tensors; value -->"
+    assert values.renewed(f"99{marker}") == f"163{marker}"
+    absent = "<!-- claims_quick.json; id=no.such; value -->"
+    assert values.renewed(f"0.95{absent}") == f"not measured{absent}"
+    with pytest.raises(LookupError, match=r"0 rows of docs/data/bench_cpu\.json have name=nothing"):
+        values.renewed("1<!-- bench_cpu.json; name=nothing; value -->")
 
 
 def python_blocks(page):

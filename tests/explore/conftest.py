@@ -43,6 +43,10 @@ def success(params, seed):
     return {"success": params["seed"] % 2 == 0}
 
 
+def overlap(params, seed):
+    return {"cos2_1": 0.5 + 0.1 * params["seed"]} if params["source"] == "AMP" else {"it": 1.0}
+
+
 RUNS = {
     **dict.fromkeys(("aim.softmax", "aim.hardmax", "aim.phase_diagram"), amp),
     "aim.gradient_descent": descent,
@@ -51,6 +55,7 @@ RUNS = {
     **dict.fromkeys(("slr.manifold", "slr.small"), training),
     **dict.fromkeys(("rfa.keys", "rfa.heads", "rfa.bias-scale"), learning),
     **dict.fromkeys(("mha.samples", "mha.sizes", "mha.recovery"), success),
+    "smi.phase_retrieval": overlap,
 }
 
 

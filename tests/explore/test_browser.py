@@ -11,7 +11,7 @@ from browser import LAPTOP, PHONE, complaints, requests, resize, screenshot
 from attnlab.cli.jobs import parse_knob
 from attnlab.lab import registry
 
-VIEWS = ("aim", "slr", "rfa", "mha")
+VIEWS = ("aim", "slr", "rfa", "mha", "smi")
 # The first view stands for all in the fast suite.
 FIRST_FAST = ["aim", *(pytest.param(view, marks=pytest.mark.slow) for view in VIEWS[1:])]
 pytest.importorskip("selenium")
@@ -199,7 +199,13 @@ def test_stored_points_show_where_they_were_run_and_a_button_leads_there(browser
 
 def commands(browser, page):
     """The command and the line of Python of each view at an unusual setting."""
-    settings = {"aim": "rho=0.8&tokens=3", "slr": "lam=0.3&L=5", "rfa": "target=f2_q1&scale=2", "mha": "m=3&n=24"}
+    settings = {
+        "aim": "rho=0.8&tokens=3",
+        "slr": "lam=0.3&L=5",
+        "rfa": "target=f2_q1&scale=2",
+        "mha": "m=3&n=24",
+        "smi": "alpha=0.7",
+    }
     for view, setting in [*settings.items(), ("aim", "channel=hardmax&tokens=2"), ("rfa", "target=softmax_g4")]:
         show(browser, page, f"#{view}?{setting}")
         yield find(browser, f"#panel-{view} .command code").text, find(browser, f"#panel-{view} .python code").text
@@ -311,4 +317,71 @@ def test_without_a_store_each_view_says_what_to_run(browser, empty_page):
         words = note.find_element("css selector", "code").text.split()
         assert words[:2] == ["attnlab", "reproduce"]
         assert len(registry.select(words[2:])) == len(words[2:])
+    assert complaints(browser) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_preset_leads_to_its_setting(browser, page, view):
+    show(browser, page, f"#{view}")
+    complaints(browser)
+    buttons = f"#panel-{view} .presets button"
+    count = len(browser.find_elements("css selector", buttons))
+    assert count >= 4
+    seen = set()
+    for i in range(count):
+        browser.find_elements("css selector", buttons)[i].click()
+        settle(browser)
+        seen.add(json.dumps(state(browser, view)))
+    assert len(seen) == count
+    assert complaints(browser) == []
+
+
+def colours(browser):
+    return browser.execute_script(
+        "const paper = getComputedStyle(document.body).backgroundColor;"
+        "const ink = getComputedStyle(document.querySelector('#panel-aim .drawing svg text')).fill;"
+        "return [paper, ink].map((c) => Number(c.match(/\\d+/)[0]))"
+    )
+
+
+@pytest.mark.slow
+def test_the_page_follows_dark_mode(browser, page):
+    for scheme, dark in (("light", False), ("dark", True)):
+        feature = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", feature)
+        show(browser, page, "#aim")
+        paper, ink = colours(browser)
+        assert (paper < ink) == dark
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def until(browser, condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not browser.execute_script(f"return {condition}"):
+        assert time.monotonic() < end, condition
+        time.sleep(0.2)
+
+
+@pytest.mark.slow
+def test_training_is_played_to_the_time_of_the_slider(browser, page):
+    show(browser, page, "#slr?time=20")
+    find(browser, "#slr-play").click()
+    until(browser, "attnlab.page.states.slr.time < 5")
+    until(browser, "attnlab.page.states.slr.time === 20")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fragment", "words"),
+    [
+        ("#slr?lam=0.1&d=400&time=1&starts=0.1,0.2", "SGD in d = 40, live"),
+        ("#aim?rho=0.5&alpha=0.1", "AMP live, mean of"),
+    ],
+)
+def test_a_live_simulation_is_drawn_while_it_runs(browser, page, fragment, words):
+    show(browser, page, fragment)
+    view = fragment[1:4]
+    find(browser, f"#{view}-live").click()
+    until(browser, f"document.querySelector('#panel-{view}').textContent.includes('{words}')")
     assert complaints(browser) == []

@@ -52,6 +52,6 @@ def test_documentation_is_linked_from_where_the_page_lies(tmp_path):
 def test_the_command_says_that_there_is_theory_only_and_how_to_change_it(tmp_path):
     run = subprocess.run([ATTNLAB, "explore", "--out", "e.html"], capture_output=True, text=True, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
-    assert "theory only: no store was given (--store results/attnlab.sqlite)" in run.stdout
+    assert "theory only: there is no store at results/attnlab.sqlite" in run.stdout
     assert "explorer: e.html" in run.stdout
     assert (tmp_path / "e.html").exists()

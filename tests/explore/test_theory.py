@@ -1,27 +1,54 @@
 """The page computes the same theory as Python: closed forms at random points, tables at their nodes, to 1e-6."""
 
 import json
+import re
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
 
-from attnlab import aim, rfa, slr
+from attnlab import aim, rfa, slr, smi
 from attnlab.aim.figures import spectra
+from attnlab.explore.page import START as STARTED
 from attnlab.mha.theory import examples_needed
 from attnlab.rfa.explorer.tables import DIMENSIONS, EPS, KEYS, LABELS
 from attnlab.rfa.figures.curves import TARGETS
 from attnlab.slr.theory.dynamics import velocity
+from attnlab.smi.explorer import tables
+from attnlab.smi.explorer.precompute import BRANCHES, branch
 
 TOLERANCE = {"rtol": 1e-6, "atol": 1e-6}
 
 
+# What the scripts ask of a browser while they are read; nothing is drawn.
+BROWSER = """
+globalThis.document = {
+  createElement: () => ({ getContext: () => ({}) }),
+  getElementById: () => ({ textContent: DATA }),
+};
+"""
+START = "for (const view of Object.values(attnlab.views)) view.prepare?.(JSON.parse(DATA));"
+
+
 @pytest.fixture(scope="module")
-def page_computes(browser):
-    """``page_computes(function, list of arguments)``: all answers of a JavaScript function in one go."""
+def page_computes(page, tmp_path_factory):
+    """``page_computes(function, list of arguments)``: all answers of a function of the page's own script, by Node."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("Node is not installed")
+    content = page.read_text(encoding="utf-8")
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', content, flags=re.DOTALL)
+    (script,) = re.findall(r"<script>(.*?)</script>", content, flags=re.DOTALL)
+    file = tmp_path_factory.mktemp("node") / "page.js"
 
     def ask(function, calls):
-        script = f"return JSON.stringify(arguments[0].map((call) => ({function})(...call)))"
-        return json.loads(browser.execute_script(script, calls))
+        answer = f"console.log(JSON.stringify({json.dumps(calls)}.map((call) => ({function})(...call))))"
+        parts = (f"const DATA = {json.dumps(data)};", BROWSER, script.replace(STARTED, START), answer)
+        file.write_text("\n".join(parts), encoding="utf-8")
+        result = subprocess.run([node, file], capture_output=True, text=True, timeout=120)
+        assert result.returncode == 0, result.stderr[-2000:]
+        return json.loads(result.stdout)
 
     return ask
 
@@ -171,3 +198,57 @@ def test_rfa_complexities(page_computes):
 def test_mha_counting_limit(page_computes):
     calls = [[m, d, k] for m in (1, 2, 3, 5) for d in (4, 8, 16) for k in (2, 3, 6)]
     assert page_computes("attnlab.views.mha.needed", calls) == [examples_needed(*call) for call in calls]
+
+
+LIVE_SGD = """(law, start, end) => {
+  const run = attnlab.slrLive.simulator(start, law, 1);
+  while (run.time() < end) run.advance();
+  return run.overlaps();
+}"""
+
+
+def test_live_descent_follows_the_flow(page_computes):
+    law, start, end = {"d": 20, "L": 4, "lam": 0.2}, [0.1, 0.2, 0, 0, 0], 4.0
+    (found,) = page_computes(LIVE_SGD, [[law, start, end]])
+    expected = slr.theory.gradient_flow(start, [end], **law).value[-1, 0]
+    # a batch of 20 and steps of 0.01: overlaps fluctuate by a few hundredths at d = 20
+    np.testing.assert_allclose(found, expected, atol=0.1)
+
+
+LIVE_AMP = """(setting, seed) => {
+  const run = attnlab.aimLive.simulator(setting, seed);
+  for (let i = 0; i < 25; i++) run.advance();
+  return run.error();
+}"""
+
+
+def test_live_message_passing_lands_on_the_bayes_error(page_computes):
+    setting = {"d": 24, "tokens": 2, "rho": 0.5, "alpha": 0.1}
+    errors = page_computes(LIVE_AMP, [[setting, seed] for seed in range(8)])
+    # four standard errors of the mean and the O(1/d) shift of a small dimension
+    spread = np.std(errors, ddof=1) / np.sqrt(len(errors))
+    assert np.mean(errors) == pytest.approx(float(aim.theory.mmse(0.1, 0.5, 2)), abs=4 * spread + 2 / 24)
+
+
+def test_smi_branches_are_those_of_the_theory():
+    link, _, direction, _ = BRANCHES[0]
+    (stored,) = [row for row in tables()["branches"] if row["link"] == link]
+    again = branch(link, direction)
+    for name in ("v", "S", "weak"):
+        np.testing.assert_allclose(again[name], stored[name], **TOLERANCE)
+
+
+def test_smi_overlaps_and_free_entropy(page_computes):
+    """Along the curve itself, in the hard phase, and against the path integral of the free entropy."""
+    rows = {row["link"]: row for row in tables()["branches"]}
+    phase, tied = rows["phase_retrieval(noise=0.0)"], rows["attention(tokens=2)"]
+    q = -np.expm1(-np.array(tied["v"]))
+    calls = [[tied, float(alpha)] for alpha in q[5:30:5] / np.array(tied["S"])[5:30:5]]
+    np.testing.assert_allclose(page_computes("attnlab.smiTheory.reached", calls), q[5:30:5], **TOLERANCE)
+    hard = [[phase, 1.05]]
+    assert page_computes("attnlab.smiTheory.reached", hard)[0] < 0.6
+    assert page_computes("attnlab.smiTheory.informed", hard)[0] > 0.99
+    (found,) = page_computes("attnlab.smiTheory.entropy", [[tied, 0.4]])
+    expected = float(smi.theory.free_entropy("attention", 0.4, [[q[10]]]))
+    # Trapezoid rule over steps of 0.16 in v.
+    assert found[10] == pytest.approx(expected, abs=2e-3)

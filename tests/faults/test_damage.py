@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def filled(tmp_path):
     return path
 
 
-def test_a_flipped_byte_in_a_record_is_found(filled):
+def test_a_flipped_byte_in_a_record_is_found(filled, tried):
     with sqlite3.connect(filled) as db:
         (cell, text) = db.execute("SELECT id, record FROM cells LIMIT 1").fetchone()
         changed = text.replace("0", "1", 1)
@@ -42,17 +43,26 @@ def test_a_flipped_byte_in_a_record_is_found(filled):
         assert [(row.id, problem) for row, problem in verify(store)] == [(cell, "its record is not what was written")]
         with pytest.raises(StoreDamaged, match=cell[:12]):
             [store.record(row) for row in store.rows()]
+    tried("a changed digit in a stored record", "found, and never read as a result")
 
 
-def test_a_flipped_byte_in_an_array_file_is_found(filled):
-    file = next((filled.parent / "s.sqlite.arrays").rglob("*.npz"))
-    content = bytearray(file.read_bytes())
-    content[200] ^= 1
-    file.write_bytes(bytes(content))
+def test_every_flipped_bit_of_an_array_file_is_found(filled, seed, tried):
+    dice, flips, found = random.Random(seed), 100, 0
+    files = sorted((filled.parent / "s.sqlite.arrays").rglob("*.npz"))
     with Store(filled) as store:
-        ((row, problem),) = verify(store)
-    assert row.arrays == file.stem
-    assert problem == "its array file is not what was written"
+        rows = {row.arrays: row for row in store.rows()}
+        for _ in range(flips):
+            file = dice.choice(files)
+            good = file.read_bytes()
+            place = dice.randrange(8 * len(good))
+            bad = bytearray(good)
+            bad[place // 8] ^= 1 << place % 8
+            file.write_bytes(bad)
+            found += rows[file.stem].problem(store.arrays) == "its array file is not what was written"
+            file.write_bytes(good)
+        assert list(verify(store)) == []
+    assert found == flips
+    tried("flipped bits in array files", f"{found} of {flips} found")
 
 
 def test_a_missing_array_file_is_found(filled):
@@ -62,7 +72,7 @@ def test_a_missing_array_file_is_found(filled):
     assert "cannot be read" in problem
 
 
-def test_a_truncated_store_is_named_and_salvaged(filled, tmp_path):
+def test_a_truncated_store_is_named_and_salvaged(filled, tmp_path, tried):
     size = filled.stat().st_size
     os.truncate(filled, size - 3 * 4096)
     with pytest.raises(StoreDamaged, match=r"s\.sqlite is damaged.*salvage"):
@@ -76,9 +86,10 @@ def test_a_truncated_store_is_named_and_salvaged(filled, tmp_path):
         assert len(missing) == 90 - counts["copied"]
         compute_cells(missing, saved, SerialEngine())
         assert saved.count() == {"done": 90}
+    tried("a store of 90 cells cut by three pages", f"{counts['copied']} salvaged, {counts['lost']} computed again")
 
 
-def test_an_overwritten_page_is_named_and_costs_only_its_rows(filled, tmp_path):
+def test_an_overwritten_page_is_named_and_costs_only_its_rows(filled, tmp_path, tried):
     pages = filled.stat().st_size // 4096
     with open(filled, "r+b") as file:
         file.seek((pages - 4) * 4096)
@@ -92,6 +103,7 @@ def test_an_overwritten_page_is_named_and_costs_only_its_rows(filled, tmp_path):
         assert counts["copied"] >= 45
         assert counts["copied"] + counts["lost"] == 90
         assert list(verify(saved)) == []
+    tried("a page of a store of 90 cells overwritten", f"{counts['copied']} salvaged, {counts['lost']} counted as lost")
 
 
 def test_a_file_that_is_no_store_is_refused(tmp_path):
@@ -121,7 +133,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", mount], check=True)
 
 
-def test_a_full_disk_stops_with_one_line_and_the_run_resumes_after_freeing(small_disk):
+def test_a_full_disk_stops_with_one_line_and_the_run_resumes_after_freeing(small_disk, tried):
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 3_700_000)
     store = small_disk / "s.sqlite"
@@ -139,6 +151,7 @@ def test_a_full_disk_stops_with_one_line_and_the_run_resumes_after_freeing(small
     assert second.returncode == 0, second.stderr
     with Store(store) as opened:
         assert opened.count() == {"done": 90}
+    tried("a full disk in the middle of a run", f"one line; {before} of {before} committed cells intact; resumed")
 
 
 toml_values = st.recursive(

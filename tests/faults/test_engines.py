@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
-from test_kills import ENVIRONMENT, finish, start, wait_until
+from test_kills import ENVIRONMENT, finish, rows_in, start, wait_until
 from toy import sweep
 
 from attnlab import lab, slr
@@ -91,22 +91,14 @@ def test_a_killed_scheduler_is_one_line(tmp_path, tried):
         add(1)
         store = tmp_path / "s.sqlite"
         run = start(store, "--scheduler", address, "--cells", 300, "--sleep", 0.1)
-        wait_until(lambda: store.exists() and _rows(store) > 3)
+        wait_until(lambda: rows_in(store) > 3)
         main.kill()
         _, errors = run.communicate(timeout=150)
         assert run.returncode == 1
         assert "Traceback" not in errors
         assert len(errors.strip().splitlines()) <= 2, errors
-        assert _rows(store) > 3
+        assert rows_in(store) > 3
     tried("kill -9 of the scheduler", "one line, code 1; what was committed is there")
-
-
-def _rows(path):
-    try:
-        with Store(path) as store:
-            return sum(store.count().values())
-    except Exception:  # not created yet
-        return 0
 
 
 class Warns(RegressorMixin, BaseEstimator):

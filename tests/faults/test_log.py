@@ -54,7 +54,7 @@ def killed(left_behind, tmp_path):
 
 def test_after_a_kill_all_rows_are_there_and_a_look_brings_them_into_the_file(killed, tmp_path):
     result = CliRunner().invoke(app, ["store", "info", str(killed)])
-    assert result.output.splitlines()[-1] == "40 cells, 1 codes"
+    assert result.output.splitlines()[-1] == "40 cells, 1 code"
     alone = tmp_path / "alone" / "s.sqlite"
     alone.parent.mkdir()
     shutil.copy(killed, alone)

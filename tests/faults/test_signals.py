@@ -53,7 +53,7 @@ def rows(folder):
         return 0
 
 
-def wait_for_rows(folder, process, least=1, timeout=100):
+def wait_for_rows(folder, process, least=1, timeout=300):
     deadline = time.monotonic() + timeout
     while rows(folder) < least:
         assert process.poll() is None, process.communicate()[0]

@@ -65,7 +65,7 @@ def cluster(machine, tmp_path):
     assert found.empty()
 
 
-def finished(run, timeout=200):
+def finished(run, timeout=400):
     output, _ = run.communicate(timeout=timeout)
     return run.returncode, output
 

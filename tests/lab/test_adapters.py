@@ -13,13 +13,10 @@ from attnlab.lab.contests.adapters import (
     Calibrated,
     FlattenOutputs,
     FlattenTokens,
-    IndexedLayer,
-    Layer,
     PrependQuery,
-    ReadOut,
     ScaleTokens,
-    attention_from_output,
 )
+from attnlab.lab.contests.readings import IndexedLayer, Layer, ReadOut, attention_from_output
 
 
 @pytest.fixture

@@ -40,6 +40,22 @@ def test_points_carry_their_error_bars_and_the_name_of_the_line_of_their_colour(
     assert {(m.x_name, m.y_name) for m in simulated} == {("x", "error")}
 
 
+def test_an_entry_of_the_legend_without_points_is_no_series():
+    canvas, axes = panels()
+    axes[0, 0].errorbar([], [], yerr=[], fmt="o", label="AMP")
+    assert drawn.marks(canvas) == []
+
+
+def test_a_label_that_the_legend_does_not_show_names_the_series():
+    canvas, axes = panels()
+    axes[0, 0].plot([1, 2], [3, 4], label="_limit")
+    axes[0, 0].plot([1, 2], [5, 6])
+    axes[0, 0].errorbar([1, 2], [5, 6], yerr=[np.nan, 1.0], fmt="o")
+    found = drawn.marks(canvas)
+    assert {m.series for m in found} == {"limit", ""}
+    assert [(m.low, m.high) for m in found if m.kind == "points"][1] == (5, 7)
+
+
 def test_a_guide_spans_the_panel(canvas):
     guide = [m for m in drawn.marks(canvas) if m.source == "guide"]
     assert [m.y for m in guide] == [2.0, 2.0]
@@ -81,3 +97,9 @@ def test_tables_for_a_paper(canvas):
     assert picture.count(r"\begin{axis}") == picture.count(r"\end{axis}") == 2
     assert "(2,4) +- (0,0.2)" in picture
     assert r"\addlegendentry{$d = 4$}" in picture
+
+
+def test_a_sample_for_the_legend_has_no_points():
+    figure, axes = panels()
+    axes[0, 0].errorbar([], [], yerr=[], fmt="o", label="AMP")
+    assert drawn.marks(figure) == []

@@ -1,13 +1,19 @@
 """The report page: right in its parts, and looked at in a real browser."""
 
+import dataclasses
 import json
 import re
 
+import numpy as np
 import pytest
 from browser import LAPTOP, PHONE, chromium, complaints, resize, screenshot
+from matplotlib.lines import Line2D
 from toy_figures import FIGURE
 
 from attnlab import lab
+from attnlab.common.drawing import panels, points
+from attnlab.common.records import Curve
+from attnlab.lab import pictures
 from attnlab.lab.errors import StoreUnwritable
 
 
@@ -106,3 +112,42 @@ def test_nothing_sticks_out_on_a_laptop_and_on_a_phone(report, browser, tmp_path
     pixels = imread(screenshot(browser, tmp_path / "page.png"))[:, :, :3]
     # a blank page would be one colour
     assert pixels.std() > 0.02
+
+
+def test_on_a_narrow_screen_panels_stand_in_one_column_with_their_labels():
+    canvas, axes = panels(2, 2, sharey="row")
+    for ax in axes.flat:
+        points(ax, Curve(np.arange(3.0), np.ones(3), np.ones(3)), label="measured")
+    axes[0, 0].set_ylabel("first")
+    axes[1, 0].set_ylabel("second")
+    axes[1, 1].set_xlabel("below")
+    canvas.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    assert pictures.stack(canvas)
+    assert pictures.aspect(pictures.screen_picture(canvas)) < 0.5
+    assert [ax.get_ylabel() for ax in axes.flat] == ["first", "first", "second", "second"]
+    assert axes[0, 1].get_xlabel() == "below"
+    assert len({round(ax.get_position().x0, 2) for ax in axes.flat}) == 1
+    assert any(mark.get_marker() == "o" for mark in canvas.legends[0].findobj(Line2D))
+    assert not pictures.stack(canvas)
+
+
+def test_a_dense_layer_of_colour_stays_below_a_megabyte(tmp_path):
+    def draw(records):
+        canvas, axes = panels(1, 3)
+        for ax in axes[0]:
+            value = np.random.default_rng(0).random((60, 60))
+            ax.pcolormesh(np.arange(60.0), np.arange(60.0), value, shading="gouraud", cmap="Blues", alpha=0.8)
+        return canvas
+
+    lab.report([lab.run(dataclasses.replace(FIGURE, draw=draw))], tmp_path)
+    assert (tmp_path / "toy.mean.svg").stat().st_size < 1_000_000
+
+
+def test_a_figure_that_cannot_be_drawn_from_cells_of_other_code_says_what_to_run(tmp_path):
+    def draw(records):
+        raise KeyError("pieces")
+
+    result = dataclasses.replace(lab.run(dataclasses.replace(FIGURE, draw=draw)), old=1)
+    page = lab.report([result], tmp_path).read_text()
+    assert "attnlab reproduce toy.mean computes them again" in page
+    assert "KeyError" not in page

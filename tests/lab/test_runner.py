@@ -5,7 +5,6 @@ import pytest
 from toy_figures import FIGURE
 
 from attnlab import lab
-from attnlab.common.figure import Cell
 from attnlab.lab.engine import LocalWorkers
 from attnlab.lab.engine.quiet import same_environment
 from attnlab.lab.errors import LabError
@@ -96,7 +95,7 @@ def test_a_result_of_other_code_is_computed_again_or_kept_and_marked(tmp_path, m
     path = tmp_path / "s.sqlite"
     first = lab.run(FIGURE, store=path)
     assert first.old == 0
-    monkeypatch.setattr(Cell, "code", "another")
+    monkeypatch.setattr("attnlab.common.figure.code_of", lambda run: "another")
     kept = lab.run(FIGURE, store=path, keep_old=True)
     assert kept.old == len(kept.cells) == len(first.cells)
     with Store(path, writable=True) as store:

@@ -1,6 +1,8 @@
 """One specification: identity, seeds and columns come from it alone."""
 
 import dataclasses
+import itertools
+import time
 
 import numpy as np
 import pytest
@@ -11,12 +13,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from attnlab import lab, mha, rfa, slr
+from attnlab.common.figure import Figure
 from attnlab.common.prediction import Prediction
 from attnlab.common.reference import Reference
 from attnlab.common.stopping import ended
 from attnlab.lab import registry
-from attnlab.lab.contests.adapters import FlattenTokens, ReadOut
-from attnlab.lab.request import spec
+from attnlab.lab.contests.adapters import FlattenTokens
+from attnlab.lab.contests.readings import ReadOut
+from attnlab.lab.request import run_spec, spec
 from attnlab.lab.spec import Seeds, Spec, Trials
 
 TASK = slr.Task(d=6, L=3)
@@ -156,3 +160,46 @@ def test_a_grid_of_specs_is_a_grid():
     grid = Trials({**ROW, "n_train": [10, 20]}, seeds=2)
     assert [point["n_train"] for point in grid.points()] == [10, 20, 10, 20]
     assert type(grid.changed({"task.d": 8})) is Trials
+
+
+REQUEST = {"task": "slr.Task", "task.d": 4, "task.L": 2, "learner": "slr.LinearPredictor", "n_test": 10}
+
+
+def test_replicates_made_from_what_they_share_are_those_of_their_specs():
+    grid = Trials({**REQUEST, "learner.ridge": [0.1, 1.0], "n_train": [5, 6]}, seeds=3)
+    cells = list(toy_figure([grid]).cells("quick", stream=2))
+    assert len({cell.id for cell in cells}) == len(cells) == 12
+    for cell in cells:
+        own = cell.run
+        alone = dataclasses.replace(own, labels=dict(own.labels))
+        whole = alone.cell("toy.trials")
+        assert (cell.id, cell.code, cell.params) == (whole.id, whole.code, whole.params)
+        assert own.seeds == alone.seeds
+    assert len({cell.run.seeds for cell in cells}) == 3  # one for each replicate, the same for all settings
+
+
+@pytest.mark.parametrize("many", [1, 10**6])
+def test_settings_that_two_grids_share_are_one_cell_whatever_the_size(monkeypatch, many):
+    monkeypatch.setattr("attnlab.common.figure.MANY", many)
+    grids = [
+        Trials({**REQUEST, "n_train": [5, 6]}, seeds=4),
+        Trials({**REQUEST, "n_train": [6, 7]}, seeds=2),
+        Trials({**REQUEST, "learner.ridge": 0.5, "n_train": 6}, seeds=2),
+    ]
+    cells = toy_figure(grids).cells("quick")
+    assert len(cells) == len({cell.id for cell in cells}) == 4 + 4 + 2 + 2
+    assert len(toy_figure(grids[1:]).cells("quick")) == 6
+
+
+def test_a_million_replicates_are_gone_through_in_seconds():
+    count = 20_000
+    cells = toy_figure([Trials({**REQUEST, "n_train": 5}, seeds=10**6)]).cells("quick")
+    assert len(cells) == 10**6
+    start = time.process_time()
+    found = {(cell.id, cell.code) for cell in itertools.islice(cells, count)}
+    assert len(found) == count
+    assert (time.process_time() - start) / count < 20 / 10**6  # a resumed run may take 20 s
+
+
+def toy_figure(grids):
+    return Figure("toy.trials", "", "", "", {"quick": grids}, run_spec, lambda records: None, shape=["n_train"])

@@ -41,6 +41,10 @@ def own_task(learner):
 @functools.cache
 def fitted(name):
     """The learner with the integer of the truths below, fitted to data of another truth."""
+    return fitted_with(name, SEED)
+
+
+def fitted_with(name, state):
     kind = registry.learners()[name]
     known = kind().get_params() if not required_of_learner(kind) else {}
     free = [key for key in BUDGET if isinstance(known.get(key), int) and key not in getattr(kind, "needs", ())]
@@ -49,7 +53,7 @@ def fitted(name):
     asked = spec({"task": law, "learner": name, "n_train": N, **options})
     learner = asked._told(law)
     if "random_state" in learner.get_params():
-        learner.set_params(random_state=SEED)
+        learner.set_params(random_state=state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return learner.fit(*law.sample(N, SEED + 2))
@@ -144,3 +148,22 @@ def test_equal_numbers_would_be_noticed():
     truth = rng.standard_normal(30)
     assert correlated(truth, np.r_[truth + 0.3 * rng.standard_normal(30), np.zeros(5)])
     assert not correlated(truth, rng.standard_normal(30))
+
+
+SEEDED = [n for n in LEARNERS if "random_state" in inspect.signature(registry.learners()[n]).parameters]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SEEDED)
+def test_a_generator_and_a_random_state_are_taken_as_an_integer_is(name):
+    for state in (np.random.default_rng(SEED), np.random.RandomState(SEED), np.int64(SEED), None):
+        assert fitted_with(name, state).stop_reason_
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SEEDED)
+def test_the_same_integer_gives_the_same_fit(name):
+    law = task(own_task(name), SEED + 1)
+    X, _ = law.sample(20, SEED + 3)
+    one, other = (np.asarray(fitted_with(name, state).predict(X)) for state in (SEED, np.int64(SEED)))
+    np.testing.assert_array_equal(one, other)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-import warnings
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -33,6 +32,7 @@ from attnlab.cli.jobs import (
     usage,
 )
 from attnlab.cli.options import (
+    DEFAULT_STORE,
     DryRun,
     FailFast,
     KeepOld,
@@ -52,6 +52,7 @@ from attnlab.cli.options import (
 from attnlab.cli.plan import plan
 from attnlab.cli.store import store_app
 from attnlab.cli.theory import SETTINGS, theory
+from attnlab.common.words import many
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -102,7 +103,7 @@ def reproduce(
     slurm: Slurm = None,
     dry_run: DryRun = False,
     shard: ShardText = "",
-    store: StorePath = Path("results/attnlab.sqlite"),
+    store: StorePath = DEFAULT_STORE,
     out: OutFolder = Path("results/report"),
     ledger_file: LedgerFile = None,
     only_fast: Annotated[
@@ -151,7 +152,7 @@ def run(
     slurm: Slurm = None,
     dry_run: DryRun = False,
     shard: ShardText = "",
-    store: StorePath = Path("results/attnlab.sqlite"),
+    store: StorePath = DEFAULT_STORE,
     out: OutFolder = Path("results/run"),
     fail_fast: FailFast = False,
     retry_failed: RetryFailed = False,
@@ -175,7 +176,7 @@ def run(
             figure = registry.select([what])[0]
         figure = figure.changed(scale, dict(parse_knob(text) for text in knobs or []))
         size = figure.size(scale)
-        console.print(f"{figure.name}: {size} cells", markup=False)
+        console.print(f"{figure.name}: {many(size, 'cell')}", markup=False)
         if size > max_cells and not yes:
             raise ValueError(f"the grid has {size} cells, more than --max-cells={max_cells}; add --yes to run it")
         engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
@@ -188,7 +189,7 @@ def run(
 def report(
     names: Annotated[list[str] | None, typer.Argument(help="Systems or figures; all if none is named.")] = None,
     scale: Scale = "quick",
-    store: StorePath = Path("results/attnlab.sqlite"),
+    store: StorePath = DEFAULT_STORE,
     out: OutFolder = Path("results/report"),
     ledger_file: LedgerFile = None,
     module: Modules = None,
@@ -234,10 +235,10 @@ def _end_on_signals() -> None:
 
 def main() -> None:
     """Entry point: errors of the lab are one line, everything else is a bug with its traceback."""
+    if sys.platform == "win32":
+        sys.exit("attnlab: the command line needs file locks of Linux or macOS; on Windows run it inside WSL")
     _end_on_signals()
     logging.getLogger("attnlab").addHandler(_Lines())
-    # Records carry whether each fit converged; a line for each warning would break the progress bar.
-    warnings.filterwarnings("ignore", message=".* did not converge")
     try:
         app()
     except KeyboardInterrupt:

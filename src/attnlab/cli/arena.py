@@ -10,6 +10,7 @@ from rich.table import Table
 
 from attnlab.cli.jobs import Job, choose_engine, compute, console, exit_code, load_modules, show, usage
 from attnlab.cli.options import Modules
+from attnlab.common.words import many
 
 if TYPE_CHECKING:
     from attnlab.lab.contests.contest import Contest
@@ -47,7 +48,7 @@ def arena(
         sizes = [_count(word) for word in _words(n)] or None
         request = contest(_words(tasks) or None, _words(learners) or None, n=sizes, seeds=seeds, scale=scale)
         engine = choose_engine(workers, "", "", None, dry_run)
-    console.print(f"arena: {len(request.figure.cells(scale))} cells", highlight=False)
+    console.print(f"arena: {many(len(request.figure.cells(scale)), 'cell')}", highlight=False)
     if dry_run:
         raise typer.Exit
     job = Job(engine, store, out, None, False, retry_failed, quiet, dry_run, recorded=False)

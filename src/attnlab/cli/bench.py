@@ -39,7 +39,7 @@ def benchmarks(module: str) -> Any:
 @bench_app.callback()
 def bench(
     context: typer.Context,
-    only: Annotated[str, typer.Option(help="Parts to run, of machine, lab, slr, rfa, aim, mha; all if none.")] = "",
+    only: Annotated[str, typer.Option(help="Parts to run: machine, lab, a system; all if none.")] = "",
     json: Annotated[Path, typer.Option("--json", help="Where the numbers are stored.")] = Path("results/bench.json"),
     plot: Annotated[Path | None, typer.Option(help="Draw the ratios and shares here.")] = None,
     page: Annotated[Path | None, typer.Option(help="Write the tables of this page of the documentation.")] = None,

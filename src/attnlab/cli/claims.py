@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,6 @@ from attnlab.cli import options
 from attnlab.cli.jobs import Job, choose_engine, compute, console, parse_shard, usage
 
 if TYPE_CHECKING:
-    from attnlab.common.claim import Verdict
     from attnlab.common.figure import Figure
     from attnlab.lab.runner import Result
 
@@ -95,7 +94,7 @@ def confirm(
     tls: options.Tls = "",
     slurm: options.Slurm = None,
     shard: options.ShardText = "",
-    store: options.StorePath = Path("results/attnlab.sqlite"),
+    store: options.StorePath = options.DEFAULT_STORE,
     ledger_file: Annotated[Path, typer.Option("--ledger", help="File of verdicts and confirmations.")] = Path(
         "results/claims.json"
     ),
@@ -107,7 +106,8 @@ def confirm(
     """Run registered claims on fresh seeds and say which hold again. Example: `attnlab confirm slr --workers 2`.
 
     The seeds are a part of the seed tree that no other command reaches. Verdicts of `attnlab reproduce` are read from
-    the same store and written beside the confirmations. The same command goes on where it was stopped.
+    the same store, or from the ledger, and written beside the confirmations. The same command goes on where it was
+    stopped.
     """
     from attnlab.common.validation import one_of
     from attnlab.lab import ledger, registry
@@ -129,15 +129,13 @@ def confirm(
             return
         fresh = [collect(figure, scale, opened, keep_old=keep_old, stream=job.stream) for figure in figures]
         first = [collect(figure, scale, opened, keep_old=keep_old) for figure in figures]
-    first = [result for result in first if result.count]
-    pairs = confirmation.beside(first, fresh)
-    _show(pairs)
-    console.print(f"fresh seeds, {ledger.tally(now.status for _, now in pairs)}", highlight=False)
-    console.print(confirmation.summary(pairs), highlight=False)
     ledger_file.parent.mkdir(parents=True, exist_ok=True)
-    ledger.write(first, scale, ledger_file, fresh)
+    # What the ledger knows of a claim stays where the store has no earlier result of the present code.
+    ledger.write([result for result in first if result.count], scale, ledger_file, fresh)
+    entries = [entry for entry in ledger.current(figures, ledger.read(ledger_file)).values() if "confirmation" in entry]
+    _show(entries)
     console.print(f"ledger: {ledger_file}", soft_wrap=True)
-    lost = any(before is not None and (before.status, now.status) == ("holds", "fails") for before, now in pairs)
+    lost = any((entry["status"], entry["confirmation"]["status"]) == ("holds", "fails") for entry in entries)
     raise typer.Exit(int(lost or any(result.failed or result.missing for result in fresh)))
 
 
@@ -151,21 +149,22 @@ def _refuse_unregistered(figures: Sequence[Figure], file: Path | None) -> None:
         raise ValueError(f"only registered claims can be confirmed: {id} {what}{rest}; see 'attnlab claims register'")
 
 
-def _show(pairs: Sequence[tuple[Verdict | None, Verdict]]) -> None:
+def _show(entries: Sequence[Mapping[str, Any]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
     from attnlab.lab import ledger
-    from attnlab.lab.claims.confirmation import told
+    from attnlab.lab.claims.confirmation import comparison, summary
 
     table = Table(title="verdict and confirmation", title_justify="left", expand=True)
     for heading in ("claim", "first [95 %]", "fresh seeds [95 %]", "holds if", "says"):
         table.add_column(escape(heading))
-    for before, now in pairs:
-        earlier = "–" if before is None else ledger.interval(before)
-        row = (now.claim.id, earlier, ledger.interval(now), str(now.claim.holds), told(before, now))
-        table.add_row(*map(escape, row))
+    for entry in entries:
+        numbers = (ledger.measured_number(entry), ledger.measured_number(entry["confirmation"]))
+        table.add_row(*map(escape, (entry["id"], *numbers, entry["holds_if"], comparison(entry))))
     console.print(table)
+    console.print(f"fresh seeds, {ledger.tally(e['confirmation']['status'] for e in entries)}", highlight=False)
+    console.print(summary(entries), highlight=False)
 
 
 def spend(results: list[Result], scale: str, job: Job, minutes: float, cores: int) -> list[Result]:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from attnlab.cli.jobs import console, duration, load_modules, usage
 from attnlab.cli.options import Modules
+from attnlab.common.words import many
 
 REPORT = Path("results/report")
 
@@ -35,7 +36,7 @@ def describe(
     values = {scale: figure.knobs(scale) for scale in scales}
     for knob in dict.fromkeys(knob for scale in scales for knob in values[scale]):
         knobs.add_row(knob, *(escape(_short(values[scale].get(knob))) for scale in scales))
-    cost = (f"{len(figure.cells(scale))} cells, {duration(figure.minutes.get(scale, 0))}" for scale in scales)
+    cost = (f"{many(len(figure.cells(scale)), 'cell')}, {duration(figure.minutes.get(scale, 0))}" for scale in scales)
     knobs.add_row("", *(f"[dim]{text}[/]" for text in cost))
     console.print(knobs, highlight=False)
     for claim in figure.claims:

@@ -14,6 +14,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from attnlab.common.words import many
+
 if TYPE_CHECKING:
     from attnlab.common.claim import Verdict
     from attnlab.common.figure import Figure
@@ -62,7 +64,7 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
     if job.dry_run:
         for figure in runnable:
             expected = duration(figure.minutes.get(scale, 0.0))
-            console.print(f"{figure.name}: {figure.size(scale)} cells, {expected} on two cores", markup=False)
+            console.print(f"{figure.name}: {many(figure.size(scale), 'cell')}, {expected} on two cores", markup=False)
         raise typer.Exit
     with Store(job.store, writable=True) as store:
         beside = registry.figures().values() if job.recorded else []
@@ -128,8 +130,8 @@ def _announce(figures: list[Figure], scale: str, missing: dict[str, int]) -> Non
         if left := missing[figure.name]:
             share = left / max(figure.size(scale), 1)
             total += share * figure.minutes.get(scale, 0.0)
-            table.add_row(figure.name, f"{left} cells", duration(share * figure.minutes.get(scale, 0.0)))
-    console.print(f"{sum(missing.values())} cells to compute, {duration(total)} on two cores")
+            table.add_row(figure.name, many(left, "cell"), duration(share * figure.minutes.get(scale, 0.0)))
+    console.print(f"{many(sum(missing.values()), 'cell')} to compute, {duration(total)} on two cores")
     if table.row_count > 1:
         console.print(table, highlight=False)
 
@@ -172,7 +174,8 @@ def show(results: list[Result], *, recorded: bool, not_measured: int = 0) -> Non
         if group:
             console.print(_table(title, group, recorded=recorded))
     if verdicts:
-        told = f"; {len(changed) or 'none'} differ from the registered verdict" if recorded else ""
+        differ = "1 differs" if len(changed) == 1 else f"{len(changed) or 'none'} differ"
+        told = f"; {differ} from the registered verdict" if recorded else ""
         statuses = [*(v.status for v in verdicts), *["not measured"] * not_measured]
         console.print(f"{ledger.tally(statuses)}{told}", highlight=False)
     for result in results:
@@ -187,7 +190,7 @@ def show(results: list[Result], *, recorded: bool, not_measured: int = 0) -> Non
         last = cell.error.strip().splitlines()[-1]
         console.print(f"failed: {cell.figure} {cell.id[:12]} {cell.params}: {last}", markup=False, soft_wrap=True)
     if len(failed) > SHOWN:
-        console.print(f"and {len(failed) - SHOWN} more failed cells", highlight=False)
+        console.print(f"and {many(len(failed) - SHOWN, 'more failed cell')}", highlight=False)
 
 
 def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:

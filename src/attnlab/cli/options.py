@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+# Where results are kept unless --store says otherwise.
+DEFAULT_STORE = Path("results/attnlab.sqlite")
+
 Scale = Annotated[str, typer.Option(help="quick or paper.")]
 StorePath = Annotated[Path, typer.Option("--store", help="File that keeps the results.")]
 OutFolder = Annotated[Path, typer.Option("--out", help="Folder of the report.")]

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from attnlab.cli.jobs import choose_engine, console, load_modules, parse_knob, usage
-from attnlab.cli.options import Modules
+from attnlab.cli.options import DEFAULT_STORE, Modules
 
 if TYPE_CHECKING:
     from attnlab.lab.plans.plan import Plan
@@ -30,7 +30,7 @@ def plan(
     module: Modules = None,
     workers: Annotated[int, typer.Option(help="Local processes; 0 computes in this process.", min=0)] = 0,
     scheduler: Annotated[str, typer.Option(help="Address of a running Dask scheduler.")] = "",
-    store: Annotated[Path, typer.Option(help="File that keeps the results.")] = Path("results/attnlab.sqlite"),
+    store: Annotated[Path, typer.Option(help="File that keeps the results.")] = DEFAULT_STORE,
     out: Annotated[Path, typer.Option(help="Folder of plan.json and plan.png.")] = Path("results/plan"),
     quiet: Annotated[bool, typer.Option(help="No progress.")] = False,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnlab.cli.jobs import console
+from attnlab.common.words import many
 
 if TYPE_CHECKING:
     from attnlab.lab.store import Store
@@ -54,7 +55,7 @@ def info(path: StoreFile) -> None:
     for figure, stream, status, versions, code, number in found:
         made = ", ".join(f"{name} {version}" for name, version in sorted(json.loads(versions).items()))
         say(f"{figure}: {number} {status}, stream {stream}, code {code}, {made}")
-    say(f"{sum(row[-1] for row in found)} cells, {len({row[4] for row in found})} codes")
+    say(f"{many(sum(row[-1] for row in found), 'cell')}, {many(len({row[4] for row in found}), 'code')}")
 
 
 @store_app.command()
@@ -146,7 +147,7 @@ def copy(
         for note in store.notes:
             say(note)
         count = merging.copy(store, target)
-    say(f"{count} cells copied to {target}")
+    say(f"{many(count, 'cell')} copied to {target}")
 
 
 def _tell(counts: Mapping[str, int]) -> None:

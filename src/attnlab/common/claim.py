@@ -70,7 +70,7 @@ class Verdict:
     """What a claim came to on a set of records.
 
     ``cells`` counts the rows that the statistic reads, ``unconverged`` those of them whose learner did not converge;
-    ``extended`` says that replicates were added after a look at an undecided verdict.
+    ``extended`` is true if replicates were added after a look at an undecided verdict.
     """
 
     claim: Claim

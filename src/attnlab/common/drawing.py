@@ -1,6 +1,6 @@
-"""One hand for all pictures: theory is a line, simulation is points with error bars, colours are colour-blind safe.
+"""One style for all pictures: theory is a line, simulation is points with error bars, colours are colour-blind safe.
 
-The group id of an artist says what it shows (:data:`SOURCES`); the table behind a picture carries it as ``source``.
+The group id of an artist is what it shows (:data:`SOURCES`); the table behind a picture carries it as ``source``.
 """
 
 from __future__ import annotations

@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from attnlab.common.cell import Cell as Cell
+from attnlab.common.cell import Params as Params
+from attnlab.common.cell import Record as Record
+from attnlab.common.cell import code_of
 from attnlab.common.claim import Claim, Verdict
-from attnlab.common.fingerprint import fingerprint
 from attnlab.common.records import Records
-from attnlab.common.seeds import canonical, cell_seed, digest
+from attnlab.common.seeds import canonical
 from attnlab.common.validation import integer, one_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-Params = Mapping[str, Any]
-Record = Mapping[str, Any]
+# Cells of which it is worth finding out whether any can repeat another.
+MANY = 100_000
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,12 @@ class Grid:
         """
         names = [name for name in self.params if name != "seed"]
         axes = [axis for name, axis in zip(self.params, self._axes(), strict=True) if name != "seed"]
-        texts = [[f"{_text(name)}:{text}" for text in axis] for name, axis in zip(names, axes, strict=True)]
+        texts = [[key + text for text in axis] for key, axis in zip([f"{_text(n)}:" for n in names], axes, strict=True)]
         place = sorted(range(len(names) + 1), key=[*names, "seed"].__getitem__)
         before, after = canonical({"figure": figure.name, "params": {}, "stream": stream}).split("{}")
         values = [list(axis.values()) for axis in axes]
         common = {"figure": figure.name, "run": figure.run, "stream": stream, "shared": tuple(figure.shared)}
+        common["code"] = code_of(figure.run)
         for seed in range(self.seeds):
             own = f'"seed":{seed}'
             for point, parts in zip(itertools.product(*values), itertools.product(*texts), strict=True):
@@ -107,52 +111,12 @@ class Grid:
 
 def _text(value: Any) -> str:
     """A value as it stands in the text behind a cell's id; an object, which has none, by what it prints."""
+    if type(value) is int:  # an axis may have a million of them
+        return str(value)
     try:
         return canonical({"": value})[4:-1]
     except TypeError:
         return repr(value)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One point of a figure's grid at one replicate; its numbers depend on what it holds and on the code only.
-
-    Parameters
-    ----------
-    figure : the name under which it is stored.
-    params : all its parameters, as plain values; they and the stream are its identity.
-    run : ``(params, seed) -> record``.
-    stream : which fresh random numbers: 1 to explore, 2 to confirm.
-    shared : parameters that do not enter the seed.
-    """
-
-    figure: str
-    params: Params
-    run: Callable[[Params, np.random.SeedSequence], Record]
-    stream: int = 1
-    shared: tuple[str, ...] = ()
-
-    @functools.cached_property
-    def id(self) -> str:
-        """A hash of the figure, the parameters and the stream."""
-        return digest({"figure": self.figure, "params": self.params, "stream": self.stream})
-
-    @functools.cached_property
-    def code(self) -> str:
-        """Fingerprint of the code that ``run`` reaches; once computed it travels to workers with the cell."""
-        return getattr(self.run, "code", "") or fingerprint(self.run)
-
-    @property
-    def seed(self) -> np.random.SeedSequence:
-        """The seed of the cell: that of its spec, or else a function of all parameters that are not shared."""
-        if isinstance(seed := getattr(self.run, "seed", None), np.random.SeedSequence):
-            return seed
-        own = {name: value for name, value in self.params.items() if name not in self.shared}
-        return cell_seed({"figure": self.figure, "params": own, "stream": self.stream})
-
-    def __call__(self) -> Record:
-        """Compute the cell."""
-        return self.run(self.params, self.seed)
 
 
 @dataclass(frozen=True)
@@ -169,20 +133,29 @@ class Cells(Sequence[Cell]):
         for key in sorted({key for parts in slices for key in parts}):
             for part in (parts[key] for parts in slices if key in parts):
                 for cell in part.cells(self.figure, self.stream):
-                    if self._is_plain:
+                    if self._distinct:
                         yield cell
                     elif (id := bytes.fromhex(cell.id)) not in seen:
                         seen.add(id)
                         yield cell
 
-    @property
-    def _is_plain(self) -> bool:
-        """Whether the points of a single grid are the cells: then none can repeat another."""
-        return len(self.grids) == 1 and type(self.grids[0]) is Grid
+    @functools.cached_property
+    def _distinct(self) -> bool:
+        """Whether it is known that no cell repeats another: none does within a grid of plain points.
+
+        Elsewhere the first replicates tell it for all. That is looked at where remembering each cell takes memory.
+        """
+        if len(self.grids) == 1 and type(self.grids[0]) is Grid:
+            return True
+        if sum(grid.size for grid in self.grids) < MANY:
+            return False
+        firsts = (replace(grid, seeds=1).cells(self.figure, self.stream) for grid in self.grids)
+        ids = [bytes.fromhex(cell.id) for cell in itertools.chain.from_iterable(firsts)]
+        return len(set(ids)) == len(ids)
 
     @functools.cached_property
     def _length(self) -> int:
-        return self.grids[0].size if self._is_plain else sum(1 for _ in self)
+        return sum(grid.size for grid in self.grids) if self._distinct else sum(1 for _ in self)
 
     def __len__(self) -> int:
         return self._length
@@ -216,7 +189,8 @@ class Figure:
     shared : parameters that do not enter the seed: cells that differ only in these see the same data.
     shape : parameters that fix array shapes; cells are run in this order so that compiled code is reused.
     minutes : expected time on two cores, for each scale.
-    independent_of : knobs that move no theory line; a test changes every other one and checks that a line moves.
+    independent_of : knobs that move no theory line, or ``knob: text`` for the lines whose name (or whose panel's name)
+        contains the text; a test changes every knob and checks that all other theory lines move.
     requires : modules of an optional extra without which the figure is skipped, and the extra's name.
     unjudged : why there are no claims, where settings were changed.
     """

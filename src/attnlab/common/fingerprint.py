@@ -51,7 +51,7 @@ def library_version() -> str:
 
 @functools.cache
 def _of_roots(roots: frozenset[Any]) -> str:
-    """Computed once: every cell of a figure asks for it."""
+    """Computed once: every cell of a figure needs it."""
     return _digest([f"{LIBRARY} {library_version()}", *sorted(text for root in roots for text in _reached(root))])
 
 

@@ -73,7 +73,7 @@ class Replicates:
 
     @property
     def error(self) -> float:
-        """Standard error of the mean; infinite for one replicate, which says nothing of the noise."""
+        """Standard error of the mean; infinite for one replicate, from which the noise cannot be estimated."""
         # Sorted, so that the rounding of the sum does not depend on the order either.
         return float(np.std(np.sort(self.values), ddof=1) / math.sqrt(self.units)) if self.units > 1 else math.inf
 

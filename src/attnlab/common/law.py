@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, TypeVar
+
+from attnlab.common.patience import announced
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,6 +37,7 @@ def from_law(law: type, /, *order: str, **fixed: Any) -> Callable[[F], F]:
 
     def decorate(f: F) -> F:
         first, *own = inspect.signature(f).parameters.values()
+        name = f"{f.__module__.partition('attnlab.')[2].partition('.')[0]}.theory.{f.__name__}"
         known = inspect.signature(law).parameters
         theirs = {name: known[name] for name in known if name not in fixed and name != "seed"}
         places = [p.name for p in own if p.kind is p.POSITIONAL_OR_KEYWORD] + list(order)
@@ -44,22 +47,26 @@ def from_law(law: type, /, *order: str, **fixed: Any) -> Callable[[F], F]:
             if first.name in options:
                 args = (options.pop(first.name), *args)
             if args and isinstance(args[0], law):
-                if twice := sorted(theirs.keys() & options.keys()):
-                    raise TypeError(f"{f.__name__}: {', '.join(twice)} is given twice, the task has it")
+                _refuse(f, theirs.keys() & options.keys(), ", the task has it")
+            else:
+                if len(args) > len(places):
+                    raise TypeError(f"{f.__name__} takes at most {len(places)} positional arguments, got {len(args)}")
+                _refuse(f, set(places[: len(args)]) & options.keys())
+                options |= dict(zip(places, args, strict=False))
+                args = (law(**fixed, **{key: options.pop(key) for key in theirs if key in options}),)
+            with announced(name):
                 return f(*args, **options)
-            if len(args) > len(places):
-                raise TypeError(f"{f.__name__} takes at most {len(places)} positional arguments, got {len(args)}")
-            if twice := sorted(set(places[: len(args)]) & options.keys()):
-                raise TypeError(f"{f.__name__}: {', '.join(twice)} is given twice")
-            options |= dict(zip(places, args, strict=False))
-            parameters = {name: options.pop(name) for name in theirs if name in options}
-            return f(law(**fixed, **parameters), **options)
 
         call.law = law  # type: ignore[attr-defined]  # where the types of its parameters are found
         call.__signature__ = inspect.Signature([*_positional(own, order, theirs), *_keywords(own, order, theirs)])  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def _refuse(f: Callable[..., Any], twice: Set[str], reason: str = "") -> None:
+    if twice:
+        raise TypeError(f"{f.__name__}: {', '.join(sorted(twice))} is given twice{reason}")
 
 
 def _positional(own: list[inspect.Parameter], order: tuple[str, ...], theirs: Any) -> list[inspect.Parameter]:

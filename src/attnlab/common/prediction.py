@@ -1,4 +1,4 @@
-"""What a theory function returns: a number that says how accurate it is."""
+"""What a theory function returns: a number with its accuracy."""
 
 from __future__ import annotations
 

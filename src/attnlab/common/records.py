@@ -14,7 +14,7 @@ from attnlab.common.table import Columns
 Row = Mapping[str, Any]
 CONFIDENCE = 0.95
 # Rows beyond these share columns: a dictionary for each of a million would take gigabytes.
-PACKED = 50_000
+PACKED = 20_000
 
 
 class Estimate(NamedTuple):

@@ -1,4 +1,4 @@
-"""A reference is what theory says of the test error on a task, beside which a learner's measured error is put."""
+"""A reference is the theory of the test error on a task; a learner's measured error is compared with it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Reference:
     Parameters
     ----------
     name : a word for legends and columns, such as ``null``, ``Bayes`` or ``theory``.
-    task : the task it speaks about.
-    status : what the value is; the theory function behind it says the same.
+    task : the task it applies to.
+    status : what the value is, as in the theory function behind it.
     error : ``(task, learner, n) -> error`` after n examples. ``learner`` is the estimator with its parameters, or None
         where the reference holds for every learner. None is returned where the theory does not reach.
     learner : the estimator it predicts; None for what holds whatever is fitted (null, Bayes).
@@ -36,7 +36,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The size of a learner, such as its number of heads, that theory asks for after n examples.
+    """The size of a learner, such as its number of heads, that theory needs after n examples.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def seed_sequence(seed: Seed) -> np.random.SeedSequence:
         return np.random.SeedSequence()
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise TypeError(f"seed must be an int, SeedSequence, Generator, RandomState or None, got {seed!r}")
-    # SeedSequence wants unsigned integers; its pool has 128 bits, in which a negative seed takes its two's complement.
+    # SeedSequence takes unsigned integers; its pool has 128 bits, in which a negative seed takes its two's complement.
     return np.random.SeedSequence(int(seed) if seed >= 0 else int(seed) % 2**128)
 
 

@@ -1,7 +1,7 @@
 """What a claim measures: a statistic of the records, named by its kind, clustered by the independent unit.
 
 A *quantity* is one number for each replicate: :func:`of` a column, or a function of the records of one replicate.
-A *statistic* says how the replicates are combined, and so which interval is right:
+A *statistic* defines how the replicates are combined, and so which interval is right:
 
 >>> print(ratio_of_means(of("error", model="rfmlp"), of("error", model="rfa")))
 ratio of means: error[model=rfmlp] / error[model=rfa]
@@ -133,7 +133,7 @@ def proportion_of(
 
 
 def counted(column: Column, trials: str) -> Counted:
-    """The share of successes that a column counts among as many independent trials as another one says."""
+    """The share of successes that a column counts among as many independent trials as another column gives."""
     return Counted(column, trials)
 
 
@@ -168,7 +168,7 @@ def function_of_means(value: Callable[[Records], float]) -> FunctionOfMeans:
 
 
 def deterministic(value: Callable[[Records], float], *, why: str) -> Deterministic:
-    """A value that repeats exactly; ``why`` says so for the reader."""
+    """A value that repeats exactly; ``why`` gives the reason."""
     return Deterministic(value, why)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
+
+from attnlab.common.advice import advise
 
 
 def ended(learner: Any, *, converged: bool, reason: str, n_iter: int = 1) -> None:
     """Set ``converged_``, ``n_iter_`` and ``stop_reason_``; a fit that did not converge also warns the user.
 
-    The lab reads the attributes. The warning is for a person at a prompt, who may not look at them.
+    The lab reads the attributes. The warning is for interactive use, where they are easily overlooked.
 
     Parameters
     ----------
@@ -22,4 +23,4 @@ def ended(learner: Any, *, converged: bool, reason: str, n_iter: int = 1) -> Non
     learner.stop_reason_ = reason
     if not converged:
         name = type(learner).__name__
-        warnings.warn(f"{name} did not converge: {reason} ({n_iter} iterations)", ConvergenceWarning, stacklevel=3)
+        advise(f"{name} did not converge: {reason} ({n_iter} iterations)", ConvergenceWarning, stacklevel=3)

@@ -2,38 +2,98 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 _ABSENT = object()
-# Different values of a column that are kept once; beyond that it is taken for one whose values do not repeat.
+# Different words of a column that are kept once; beyond that it is taken for one whose words do not repeat.
 SHARED = 1000
+CODES = {float: "d", int: "q"}
+
+
+class Repeated:
+    """One value in every row: most parameters of a sweep."""
+
+    def __init__(self, value: Any, count: int) -> None:
+        self.value, self.count = value, count
+
+    def fits(self, value: Any) -> bool:
+        """Whether it is the same value; a zero may have another sign."""
+        if not self.count or value is self.value:
+            return True
+        return type(value) in (int, float, str) and type(value) is type(self.value) and bool(value == self.value != 0)
+
+    def append(self, value: Any) -> None:
+        """Once more."""
+        self.value, self.count = value, self.count + 1
+
+    def __getitem__(self, place: int) -> Any:
+        return self.value
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.repeat(self.value, self.count)
+
+
+class Hashes:
+    """Words of 64 hexadecimal digits, such as the ids of cells, in 32 bytes each."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def fits(self, value: Any) -> bool:
+        """Whether it is such a word."""
+        if type(value) is not str or len(value) != 64:
+            return False
+        try:
+            return bytes.fromhex(value).hex() == value
+        except ValueError:
+            return False
+
+    def append(self, value: str) -> None:
+        """The word of the next row."""
+        self.content += bytes.fromhex(value)
+
+    def __getitem__(self, place: int) -> str:
+        return self.content[32 * place : 32 * (place + 1)].hex()
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[place] for place in range(len(self.content) // 32))
 
 
 class Column:
-    """One value for each row: numbers side by side as long as all are of one kind, otherwise objects."""
+    """One value for each row, as narrow as its values allow: one for all, numbers side by side, hashes, objects."""
 
     def __init__(self, rows: int) -> None:
-        self.values: Any = [_ABSENT] * rows
-        self._known: dict[Any, Any] = {}
+        self.values: Any = Repeated(_ABSENT, rows)
+        self._words: dict[str, str] = {}
 
     def append(self, value: Any) -> None:
         """The value of the next row."""
-        code = {float: "d", int: "q"}.get(type(value), "")
-        if not len(self.values) and code:
-            self.values = array(code)
-        if isinstance(self.values, array):
-            try:
-                if self.values.typecode == code:
-                    return self.values.append(value)
-            except OverflowError:  # an integer beyond 64 bits
-                pass
-            self.values = list(self.values)
-        if isinstance(value, str) and len(self._known) < SHARED:
-            value = self._known.setdefault(value, value)
+        if not _fits(self.values, value):
+            self.values = _widened(self.values, value)
+        if isinstance(value, str) and isinstance(self.values, list) and len(self._words) < SHARED:
+            value = self._words.setdefault(value, value)
         self.values.append(value)
-        return None
+
+
+def _fits(values: Any, value: Any) -> bool:
+    if isinstance(values, array):
+        # an integer may be beyond 64 bits
+        return CODES.get(type(value)) == values.typecode and (type(value) is float or -(2**63) <= value < 2**63)
+    return isinstance(values, list) or bool(values.fits(value))
+
+
+def _widened(values: Any, value: Any) -> Any:
+    """The same values in the narrowest form that also takes another one."""
+    if isinstance(values, Repeated):
+        for form in (array("d"), array("q"), Hashes()):
+            if _fits(form, value) and _fits(form, values.value):
+                for same in values:
+                    form.append(same)
+                return form
+    return list(values)
 
 
 class Columns:
@@ -75,5 +135,5 @@ class PackedRow(Mapping[str, Any]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    # rows are told apart by identity, as dictionaries are
+    # rows are distinguished by identity, as dictionaries are
     __hash__ = None  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""The public door: every argument a user gives is checked once, here, and the error says what is allowed."""
+"""Checks of public arguments: each argument is checked once, and the error names it, its value and what is allowed."""
 
 from __future__ import annotations
 

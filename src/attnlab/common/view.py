@@ -1,7 +1,7 @@
 """A system's view in the explorer: words, scripts, tables of theory, and stored simulations as points.
 
 A system has a view if its package holds a module ``explorer`` with ``VIEW``. The scripts beside that module define
-``attnlab.views.<system>``; ``docs/extending.md`` says what such a view offers.
+``attnlab.views.<system>``; ``docs/extending.md`` lists what such a view offers.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,28 +20,38 @@ SCRIPTS = ("numbers", "axes", "plot", "series", "patterns", "export", "page")
 START = "attnlab.page.start(attnlab.views);"
 
 
-def explorer(out: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> tuple[Path, int]:
+def explorer(
+    out: str | os.PathLike[str],
+    store: str | os.PathLike[str] | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+) -> tuple[Path, int]:
     """Write the page to ``out``; return its path and the number of stored points on it.
 
     Parameters
     ----------
     out : the HTML file.
     store : results whose points are drawn over the theory; without one the page shows theory alone.
+    progress : is told what is being done.
     """
     target = Path(out)
+    progress("reading stored results")
     points = simulations(store)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.touch()  # a wrong place is said before anything is computed
-        target.write_text(_render(data(points), target.absolute().parent), encoding="utf-8")
+        target.write_text(_render(data(points, progress), target.absolute().parent), encoding="utf-8")
     except OSError as error:
         raise StoreUnwritable(f"cannot write the explorer to {target}: {error.strerror}") from error
     return target, count(points)
 
 
-def data(points: dict[str, Any]) -> dict[str, Any]:
+def data(points: dict[str, Any], progress: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
     """Everything the scripts read, by system: tables of theory and stored points."""
-    return {name: {**view.tables(), **points[name]} for name, view in registry.views().items()}
+    content = {}
+    for name, view in registry.views().items():
+        progress(f"computing the tables of {name}")
+        content[name] = {**view.tables(), **points[name]}
+    return content
 
 
 def documentation(system: str, folder: Path) -> str:

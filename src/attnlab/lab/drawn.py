@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 # Prefix of the names that matplotlib gives to artists without a label.
-UNNAMED = "_"
+UNNAMED = ("_child", "_container", "_nolegend")
+UNNAMED_COLOR = "#808080"
 
 
 class Mark(NamedTuple):
@@ -96,7 +97,9 @@ def _redraw_series(axes: Axes, rows: list[Mark]) -> None:
     first = rows[0]
     x, y, low, high, z = (np.array([getattr(row, name) for row in rows]) for name in ("x", "y", "low", "high", "z"))
     axes.set(xlabel=first.x_name, ylabel=first.y_name)
-    options: dict[str, Any] = {"label": first.series or None, "gid": first.source or None}
+    options: dict[str, Any] = {"label": first.series or None, "gid": first.source}
+    if not first.series and first.kind != "image":
+        options["color"] = UNNAMED_COLOR  # no series of the cycle's colours gives it its name
     if first.kind == "image":
         shape = (len(np.unique(y)), len(np.unique(x)))
         grids = (v.reshape(shape) for v in (x, y, z))
@@ -131,14 +134,30 @@ def _panel(name: str, axes: Axes) -> Iterator[Mark]:
     for number, (artist, kind, values) in enumerate(drawn):
         # Theory and simulation of one setting share a colour, and often only one of them has a label.
         series = _label(artist) or named.get(_color(artist), "")
-        head = (name, series, number, kind, _first(artist).get_gid() or "", axes.get_xlabel(), axes.get_ylabel())
+        head = (name, series, number, kind, _source(artist, kind, axes), axes.get_xlabel(), axes.get_ylabel())
         for row in values.tolist():
             yield Mark(*head, *row)
 
 
+def _source(artist: Any, kind: str, axes: Axes) -> str:
+    """What an artist shows: its group id, or what its form means in all figures.
+
+    Theory is a line, simulation is points, bars and pixels, and a line across the whole panel guides the eye.
+    """
+    first = _first(artist)
+    if gid := first.get_gid():
+        return str(gid)
+    if kind != "line":
+        return "simulation"
+    across = not all(first.get_transform().contains_branch_seperately(axes.transData))
+    marked = getattr(first, "get_marker", lambda: "None")() not in ("None", "", " ")
+    return "guide" if across else "simulation" if marked else "theory"
+
+
 def _drawn(axes: Axes) -> Iterator[Series]:
-    from matplotlib.collections import LineCollection, PolyCollection, QuadMesh
+    from matplotlib.collections import LineCollection, PathCollection, PolyCollection, QuadMesh
     from matplotlib.container import ErrorbarContainer
+    from matplotlib.patches import StepPatch
 
     inside: set[int] = set()
     for container in axes.containers:
@@ -160,15 +179,20 @@ def _drawn(axes: Axes) -> Iterator[Series]:
             yield Series(group, "band", _band(group))
         elif isinstance(group, LineCollection):
             yield Series(group, "line", _segments(group))
-        elif np.any(offsets := np.asarray(group.get_offsets(), dtype=np.float64)):
-            yield Series(group, "points", offsets)
+        elif isinstance(group, PathCollection):
+            yield Series(group, "points", np.asarray(group.get_offsets(), dtype=np.float64))
+        else:
+            raise TypeError(f"a {type(group).__name__} has no table: draw it with lines, points, bars, bands or a mesh")
+    for patch in axes.patches:
+        if isinstance(patch, StepPatch):
+            yield Series(patch, "line", _stairs(patch))
     for picture in axes.images:
         yield Series(picture, "image", _image(picture))
 
 
 def _label(artist: Any) -> str:
     label = str(artist.get_label() or "")
-    return "" if label.startswith(UNNAMED) else label
+    return "" if label.startswith(UNNAMED) else label.removeprefix("_")
 
 
 def _first(artist: Any) -> Any:
@@ -212,7 +236,9 @@ def _with_bars(container: Any) -> np.ndarray:
     x, y = (np.asarray(v, dtype=float) for v in line.get_data())
     low, high = np.full_like(y, np.nan), np.full_like(y, np.nan)
     if container.has_yerr:
-        ends = np.array([segment[:, 1] for segment in bars[-1].get_segments()])
+        # a sample for the legend has no points, and a mean of one run no error: its bar is an empty segment
+        bar = [segment[:, 1] if len(segment) else [np.nan, np.nan] for segment in bars[-1].get_segments()]
+        ends = np.array(bar).reshape(-1, 2)
         if len(ends) == len(y):
             low, high = ends.min(axis=1), ends.max(axis=1)
     return np.column_stack([x, y, low, high])
@@ -234,6 +260,12 @@ def _band(artist: Any) -> np.ndarray:
     edges = np.array([[vertices[vertices[:, 0] == x, 1].min(), vertices[vertices[:, 0] == x, 1].max()] for x in xs])
     edges = edges.reshape(-1, 2)
     return np.column_stack([xs, edges.mean(axis=1), edges])
+
+
+def _stairs(artist: Any) -> np.ndarray:
+    """Corners of a histogram's outline, from left to right."""
+    heights, edges, _ = artist.get_data()
+    return np.column_stack([np.repeat(edges, 2)[1:-1], np.repeat(heights, 2)])
 
 
 def _segments(artist: Any) -> np.ndarray:

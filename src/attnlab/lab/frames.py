@@ -7,6 +7,7 @@ import html
 import os
 from typing import TYPE_CHECKING, Any
 
+from attnlab.common.words import many
 from attnlab.lab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def summary(result: Result) -> str:
         for v in result.verdicts
     )
     head = "<tr><th>claim</th><th>verdict</th><th>value [95 %]</th><th>holds if</th></tr>"
-    title = html.escape(f"{result.figure.name}, {result.scale} scale: {result.count} cells, {result.missing} missing")
+    title = html.escape(
+        f"{result.figure.name}, {result.scale} scale: {many(result.count, 'cell')}, {result.missing} missing"
+    )
     picture = ""
     if len(result.records):
         with style():

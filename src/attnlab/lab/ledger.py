@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from attnlab.common.claim import STATUSES, Claim, Verdict
 from attnlab.common.figure import Figure
 from attnlab.common.intervals import Fixed
+from attnlab.common.words import many
 from attnlab.lab import registry
 from attnlab.lab.claims import registration
 from attnlab.lab.errors import StoreUnwritable
@@ -71,7 +72,7 @@ def tally(statuses: Iterable[str]) -> str:
     """The four counts and their sum, in words."""
     found = count(statuses)
     states = f"{found['holds']} hold, {found['fails']} fail, {found['undecided']} undecided"
-    return f"{sum(found.values())} claims: {states}, {found['not measured']} not measured"
+    return f"{many(sum(found.values()), 'claim')}: {states}, {found['not measured']} not measured"
 
 
 def decided_by(verdict: Verdict) -> str:
@@ -117,6 +118,15 @@ def interval(verdict: Verdict) -> str:
     return f"{value(verdict)} [{number(verdict.estimate.low)}, {number(verdict.estimate.high)}]"
 
 
+def measured_number(entry: Mapping[str, Any]) -> str:
+    """The number of an entry, or of its confirmation, with the interval where it is noisy."""
+    if entry.get("value") is None:
+        return "–"
+    limits = (entry["low"], entry["high"])
+    noisy = entry["noisy"] and None not in limits
+    return number(entry["value"]) + (f" [{', '.join(map(number, limits))}]" if noisy else "")
+
+
 def as_dict(verdict: Verdict, figure: Figure) -> dict[str, Any]:
     """One entry of the ledger, for ``claims.json``."""
     claim = verdict.claim
@@ -139,7 +149,7 @@ def as_dict(verdict: Verdict, figure: Figure) -> dict[str, Any]:
 
 
 def outcome(verdict: Verdict) -> dict[str, Any]:
-    """What a set of records says of a claim."""
+    """The verdict of a set of records on a claim."""
     estimate = verdict.estimate
     return {
         "status": verdict.status,
@@ -161,7 +171,7 @@ def outcome(verdict: Verdict) -> dict[str, Any]:
 
 
 def recorded(claim: Claim, scale: str) -> str:
-    """The verdict that is registered: *holds* unless the claim says otherwise."""
+    """The verdict that is registered: *holds* unless the claim registers another."""
     return claim.registered.get(scale, "holds")
 
 
@@ -173,12 +183,11 @@ def entries(results: Sequence[Result]) -> list[dict[str, Any]]:
 def write(
     results: Sequence[Result], scale: str, file: str | os.PathLike[str], confirmations: Sequence[Result] = ()
 ) -> None:
-    """Bring the complete figures of a scale into the ledger's file; what it says of other figures stays.
+    """Bring the complete figures of a scale into the ledger's file; its entries of other figures stay.
 
     ``confirmations`` are results of fresh seeds; a claim's entry shows them under ``confirmation``.
     """
-    path = Path(file)
-    before = json.loads(path.read_text()) if path.exists() else {}
+    path, before = Path(file), read(file)
     claims = {entry["id"]: entry for entry in before.get("claims", ()) if "digest" in entry}
     made = before.get("figures", {})
     for result in [*results, *confirmations]:
@@ -217,10 +226,16 @@ def _made(result: Result) -> dict[str, Any]:
     }
 
 
+def read(file: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of a ledger's file; nothing where there is none."""
+    path = Path(file)
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
 def measured(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     """What :func:`write` left in a folder as ``claims_quick.json`` and ``claims_paper.json``, by scale."""
-    files = {scale: Path(folder) / f"claims_{scale}.json" for scale in SCALES}
-    return {scale: json.loads(file.read_text()) for scale, file in files.items() if file.exists()}
+    found = {scale: read(Path(folder) / f"claims_{scale}.json") for scale in SCALES}
+    return {scale: content for scale, content in found.items() if content}
 
 
 def current(figures: Iterable[Figure], data: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

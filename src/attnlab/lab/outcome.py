@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import psutil
 
+from attnlab.common.advice import no_advice
 from attnlab.common.figure import Cell
 from attnlab.common.fingerprint import library_version
 from attnlab.lab.store.payload import encode
@@ -67,7 +68,8 @@ def answer(cell: Cell) -> Answer:
     """Run a cell; what it raises, or a record that cannot be stored, becomes a failed one with its traceback."""
     start = time.perf_counter()
     try:
-        record, arrays = encode(cell())
+        with no_advice():
+            record, arrays = encode(cell())
         error = ""
     except (Exception, SystemExit):
         record, arrays = "{}", b""

@@ -34,6 +34,7 @@ class Entry:
 
     result: Result
     picture: str
+    narrow: str
     wide: bool
     knobs: dict[str, Any]
     seconds: str
@@ -76,9 +77,15 @@ class Chapter:
         return Counter(verdict.status for verdict in self.verdicts)
 
     @property
-    def failing(self) -> list[Verdict]:
-        """The claims that do not hold."""
-        return [verdict for verdict in self.verdicts if verdict.status == "fails"]
+    def examples(self) -> list[tuple[str, Verdict, int]]:
+        """Of what holds and of what fails: the word, the first claim (registered before exploratory), how many more."""
+        found = []
+        for word, status in (("Holds", "holds"), ("Does not hold", "fails")):
+            claims = [verdict for verdict in self.verdicts if verdict.status == status]
+            if claims:
+                first = min(claims, key=lambda verdict: verdict.claim.kind == "exploratory")
+                found.append((word, first, len(claims) - 1))
+        return found
 
 
 def report(results: Sequence[Result], folder: str | os.PathLike[str], *, waiting: Sequence[str] = ()) -> Path:
@@ -94,6 +101,9 @@ def report(results: Sequence[Result], folder: str | os.PathLike[str], *, waiting
     try:
         out.mkdir(parents=True, exist_ok=True)
         entries = [_entry(result, out) for result in results]
+        for entry in entries:
+            if entry.problem and not waiting:  # while a run goes on, the page alone says it
+                log.warning(entry.problem)
         (out / "claims.json").write_text(json.dumps(ledger.entries(results), indent=1, ensure_ascii=False) + "\n")
         page = out / "index.html"
         # Renamed into place: a reader never sees half a page.
@@ -106,26 +116,31 @@ def report(results: Sequence[Result], folder: str | os.PathLike[str], *, waiting
 
 
 def _entry(result: Result, out: Path) -> Entry:
-    content, problem = _picture(result, out)
-    picture, wide = base64.b64encode(content).decode(), bool(content) and pictures.aspect(content) > WIDE
+    content, narrow, problem = _picture(result, out)
+    picture, stacked = (base64.b64encode(png).decode() for png in (content, narrow))
+    wide = bool(content) and pictures.aspect(content) > WIDE
     devices = sorted(result.made.devices - {""})
     knobs = result.figure.knobs(result.scale)
-    return Entry(result, picture, wide, knobs, _duration(result.seconds), result.versions, devices, problem)
+    return Entry(result, picture, stacked, wide, knobs, _duration(result.seconds), result.versions, devices, problem)
 
 
-def _picture(result: Result, out: Path) -> tuple[bytes, str]:
-    """The picture, or why there is none; a drawing that fails must not cost the report of what was computed."""
+def _picture(result: Result, out: Path) -> tuple[bytes, bytes, str]:
+    """The pictures, or why there are none; a drawing that fails must not cost the report of what was computed."""
     if not len(result.records):
-        return b"", "No finished cell to draw."
+        return b"", b"", "No finished cell to draw."
+    name = result.figure.name
     try:
-        return pictures.publish(result, out), ""
+        return *pictures.publish(result, out), ""
     except OSError:
         raise
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [""])[0]
-        problem = f"{result.figure.name} cannot be drawn: {type(error).__name__}: {reason}"
-        log.warning(problem)
-        return b"", problem
+        if result.old:
+            why = f"its cells are from other code; attnlab reproduce {name} computes them again"
+        elif result.missing or result.failed:
+            why = f"{result.missing} cells are missing, {len(result.failed)} failed; attnlab reproduce {name} goes on"
+        else:
+            why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+        return b"", b"", f"{name} cannot be drawn: {why}"
 
 
 def _duration(seconds: float) -> str:

@@ -19,45 +19,99 @@ KINDS = ("png", "pdf", "svg", "csv", "tex", "pgf.tex", "toml")
 SCREEN_DPI = 100
 # Points of one axes beyond which its lines are stored as pixels in PDF and SVG.
 DENSE = 20_000
+LARGEST_SVG = 1_000_000  # bytes
 DRAWN = ".drawn.json"
 
 
-def publish(result: Result, folder: Path) -> bytes:
-    """Write the files of a figure whose results or drawing have changed; return the picture for the page."""
+def publish(result: Result, folder: Path) -> tuple[bytes, bytes]:
+    """Write the files of a figure whose results or drawing have changed; return its pictures for the page.
+
+    The second picture has all panels in one column, for a narrow screen; it is empty where the first has one column.
+    """
     name, key = result.figure.name, _fingerprint(result)
     known = _known(folder)
-    small = folder / ".screen" / f"{name}.png"
-    if known.get(name) != key or not all((folder / f"{name}.{kind}").exists() for kind in KINDS) or not small.exists():
-        _write(result, folder, small)
+    screen = folder / ".screen" / f"{name}.png", folder / ".screen" / f"{name}.narrow.png"
+    files = [*screen, *(folder / f"{name}.{kind}" for kind in KINDS)]
+    if known.get(name) != key or not all(file.exists() for file in files):
+        _write(result, folder, *screen)
         # Written last, so that an interrupted drawing is drawn again.
         (folder / DRAWN).write_text(json.dumps(known | {name: key}, indent=0, sort_keys=True))
-    return small.read_bytes()
+    return screen[0].read_bytes(), screen[1].read_bytes()
 
 
-def _write(result: Result, folder: Path, small: Path) -> None:
+def _write(result: Result, folder: Path, small: Path, narrow: Path) -> None:
     name, caption = result.figure.name, f"{result.figure.title}. {result.figure.shows}"
     small.parent.mkdir(exist_ok=True)
     with style():
         canvas = result.draw()
         rasterize_dense(canvas)
-        for kind in ("png", "pdf", "svg"):
+        for kind in ("png", "pdf"):
             canvas.savefig(folder / f"{name}.{kind}")
+        for dpi in (SCREEN_DPI, 70, 50):  # of the layers stored as pixels
+            canvas.savefig(folder / f"{name}.svg", dpi=dpi)
+            if (folder / f"{name}.svg").stat().st_size < LARGEST_SVG:
+                break
         small.write_bytes(screen_picture(canvas))
         marks = drawn.marks(canvas)
+        narrow.write_bytes(screen_picture(canvas, colors=64) if stack(canvas) else b"")
     drawn.write(marks, folder / f"{name}.csv")
     (folder / f"{name}.tex").write_text(latex.booktabs(marks, caption), encoding="utf-8")
     (folder / f"{name}.pgf.tex").write_text(latex.pgfplots(marks, caption), encoding="utf-8")
     (folder / f"{name}.toml").write_text(to_toml(result.figure, result.scale), encoding="utf-8")
 
 
-def screen_picture(canvas: Any, dpi: int = SCREEN_DPI) -> bytes:
-    """A PNG with a palette of 256 colours: a third of the size, and lines stay sharp."""
+def screen_picture(canvas: Any, dpi: int = SCREEN_DPI, colors: int = 256) -> bytes:
+    """A PNG with a palette of few colours: a third of the size, and lines stay sharp."""
     from PIL import Image
 
     full, small = io.BytesIO(), io.BytesIO()
     canvas.savefig(full, format="png", dpi=dpi)
-    Image.open(full).convert("RGB").quantize(256).save(small, format="png", optimize=True)
+    Image.open(full).convert("RGB").quantize(colors).save(small, format="png", optimize=True)
     return small.getvalue()
+
+
+def stack(canvas: Any) -> bool:
+    """Move the panels of a canvas into one column, each with the axis labels of its row and column; False if they are.
+
+    Colour bars and insets follow their panels; a legend of the canvas gets one column too.
+    """
+    groups: dict[tuple[int, int], list[Any]] = {}
+    for axes in canvas.axes:
+        if (place := axes.get_subplotspec()) is not None:
+            groups.setdefault((place.rowspan.start, place.colspan.start), []).append(axes)
+    if len({column for _, column in groups}) < 2:
+        return False
+    rows, columns = (1 + max(place) for place in zip(*groups, strict=True))
+    labels = {place: (axes[0].get_xlabel(), axes[0].get_ylabel()) for place, axes in groups.items()}
+    grid = canvas.add_gridspec(len(groups), 1)
+    for number, (row, column) in enumerate(sorted(groups)):
+        below = [labels[place][0] for place in sorted(groups) if place[1] == column and place[0] >= row]
+        left = [labels[place][1] for place in sorted(groups, reverse=True) if place[0] == row and place[1] <= column]
+        for axes in groups[row, column]:
+            axes.set_subplotspec(grid[number, 0])
+        first = groups[row, column][0]
+        first.tick_params(labelbottom=True, labelleft=True)
+        first.set(xlabel=next(filter(None, below), ""), ylabel=next(filter(None, left), ""))
+    width, height = canvas.get_size_inches()
+    entries = _legends_in_one_column(canvas)
+    canvas.set_size_inches(width / columns, height / rows * len(groups) + 0.2 * entries)
+    return True
+
+
+def _legends_in_one_column(canvas: Any) -> int:
+    """Draw the legends of the canvas itself again below the panels; the number of their entries."""
+    # A legend keeps only the line of points with error bars; the panels have the whole.
+    whole = {
+        name: handle for axes in canvas.axes for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    entries = 0
+    for legend in list(canvas.legends):
+        names = [text.get_text() for text in legend.get_texts()]
+        handles = [whole.get(name, kept) for name, kept in zip(names, legend.legend_handles, strict=True)]
+        legend.remove()
+        canvas.legend(handles, names, loc="outside lower center", ncols=1)
+        entries += len(names)
+    return entries
 
 
 def aspect(png: bytes) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,31 +24,46 @@ def silent(outcome: Outcome) -> None:
     """Say nothing."""
 
 
+# So many cells of a figure are worth as much as its stated time when its cells to come are judged.
+PRIOR_CELLS = 3
+
+
 @dataclass
 class TimeLeft:
-    """Seconds to the end, from the expected time of a cell of each figure and how fast such time has passed so far.
+    """Seconds to the end: cells to come of each figure, times what one takes, over the cells computed side by side.
 
-    Counting cells alone would mislead: a cell of one figure may take a thousand times that of another.
+    Counting cells alone would mislead: a cell of one figure may take a thousand times that of another. A figure's
+    stated time is scaled by what the others took against theirs, and gives way to its own cells as they are measured.
     """
 
     expected: Mapping[str, float]
     missing: Mapping[str, int]
-    done: float = 0.0
 
     def __post_init__(self) -> None:
         self._start = time.monotonic()
         known = [seconds for seconds in self.expected.values() if seconds > 0]
         # A figure that does not say how long it takes counts as an average one.
-        self._unknown = sum(known) / len(known) if known else 1.0
-        self._total = sum(count * self._of(name) for name, count in self.missing.items())
+        unknown = sum(known) / len(known) if known else 1.0
+        self._stated = {name: self.expected.get(name, 0.0) or unknown for name in self.missing}
+        self._done: Counter[str] = Counter()
+        self._taken: dict[str, float] = dict.fromkeys(self.missing, 0.0)
 
-    def _of(self, figure: str) -> float:
-        return self.expected.get(figure, 0.0) or self._unknown
+    def count(self, figure: str, seconds: float) -> None:
+        """Take note of a finished cell."""
+        self._done[figure] += 1
+        self._taken[figure] += seconds
 
-    def after(self, figure: str) -> float:
-        """Count a cell of this figure; the seconds that are left."""
-        self.done += self._of(figure)
-        return (time.monotonic() - self._start) * (self._total - self.done) / self.done
+    def left(self) -> float:
+        """The seconds that are left, after at least one cell."""
+        taken = sum(self._taken.values())
+        pace = taken / sum(count * self._stated[name] for name, count in self._done.items())
+        work = sum((count - self._done[name]) * self._one(name, pace) for name, count in self.missing.items())
+        return work * (time.monotonic() - self._start) / max(taken, 1e-9)
+
+    def _one(self, figure: str, pace: float) -> float:
+        """Seconds of one more cell of a figure."""
+        prior = PRIOR_CELLS * pace * self._stated[figure]
+        return (self._taken[figure] + prior) / (self._done[figure] + PRIOR_CELLS)
 
 
 @dataclass
@@ -67,10 +83,11 @@ class LogLines:
         """Count, and print once a minute."""
         self.done += 1
         self.failed += outcome.status == "failed"
-        now, left = time.monotonic(), self.clock.after(outcome.cell.figure)
+        self.clock.count(outcome.cell.figure, outcome.answer.seconds)
+        now = time.monotonic()
         if now - self._last >= LOG_SECONDS:
             self._last = now
-            rate = self.done / (now - self._start)
+            rate, left = self.done / (now - self._start), self.clock.left()
             self.console.print(
                 f"{self.done}/{self.total} cells, {self.failed} failed, {rate:.2g}/s, about {left / 60:.0f} min left",
                 highlight=False,
@@ -106,7 +123,8 @@ def reporting(
             def advance(outcome: Outcome) -> None:
                 done = progress.tasks[bar].completed + 1
                 rate = f"{done / (time.monotonic() - start):.2g}/s"
-                left = f"about {datetime.timedelta(seconds=round(clock.after(outcome.cell.figure)))} left"
+                clock.count(outcome.cell.figure, outcome.answer.seconds)
+                left = f"about {datetime.timedelta(seconds=round(clock.left()))} left"
                 progress.update(bar, advance=1, description=outcome.cell.figure, rate=rate, left=left)
 
             yield advance

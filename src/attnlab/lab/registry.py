@@ -1,4 +1,4 @@
-"""The only place where the lab knows the systems: installed packages that declare the entry point ``attnlab.systems``.
+"""The only place where the lab finds the systems: installed packages that declare the entry point ``attnlab.systems``.
 
 A system is a package with the same rooms as the others: public names (tasks and learners) in ``__init__``, and modules
 ``theory``, ``figures`` (``FIGURES``) and ``references`` (``REFERENCES``), as many of them as it has. The systems of
@@ -22,7 +22,7 @@ from attnlab.common.reference import Capacity, Reference
 from attnlab.common.systems import systems
 from attnlab.common.validation import one_of
 from attnlab.common.view import View
-from attnlab.lab import own
+from attnlab.lab import durations, own
 
 
 def system(name: str) -> ModuleType:
@@ -33,7 +33,7 @@ def system(name: str) -> ModuleType:
 def figures(names: Iterable[str] | None = None) -> dict[str, Figure]:
     """The figures of the given systems by name, or all; your own and your own claims among them."""
     rooms = _rooms("figures", systems() if names is None else names)
-    found = {figure.name: figure for room in rooms for figure in room.FIGURES}
+    found = {figure.name: durations.with_measured(figure) for room in rooms for figure in room.FIGURES}
     for name, figure in own.things["figure"].items():
         if name in found:
             raise ValueError(f"a figure of your own has the name of another: {name}")
@@ -94,16 +94,16 @@ def views() -> dict[str, View]:
 
 
 def references() -> list[Reference]:
-    """The test errors that theory predicts, over all systems, the arena's adapters and your own."""
-    from attnlab.lab.contests import adapters
+    """The test errors that theory predicts, over all systems, the arena's readings and your own."""
+    from attnlab.lab.contests import readings
 
     rooms = _rooms("references", systems())
-    found = [reference for room in (*rooms, adapters) for reference in room.REFERENCES]
+    found = [reference for room in (*rooms, readings) for reference in room.REFERENCES]
     return found + list(own.things["reference"].values())
 
 
 def capacities() -> list[Capacity]:
-    """The sizes of learners that theory asks for, over all systems."""
+    """The sizes of learners that theory needs, over all systems."""
     return [item for room in _rooms("references", systems()) for item in getattr(room, "CAPACITIES", ())]
 
 
@@ -143,6 +143,7 @@ def _rooms(room: str, names: Iterable[str]) -> list[ModuleType]:
     return [importlib.import_module(f"{p}.{room}") for p in packages if importlib.util.find_spec(f"{p}.{room}")]
 
 
+@functools.cache
 def _public(wanted: Callable[[Any], bool]) -> dict[str, type]:
     """The public names of all systems that satisfy a condition."""
     packages = {name: system(name) for name in systems()}

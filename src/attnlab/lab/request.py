@@ -29,7 +29,7 @@ def spec(point: Params) -> Spec:
     """The spec of a point of a grid.
 
     ``task`` and ``learner`` are names, types or objects; ``task.x`` and ``learner.x`` their parameters; the number of
-    examples is ``n_train``, or ``alpha`` for a task that knows ``n_samples(alpha)``; ``seed`` is the replicate. Other
+    examples is ``n_train``, or ``alpha`` for a task that has ``n_samples(alpha)``; ``seed`` is the replicate. Other
     names are kept as columns.
 
     >>> found = spec({"task": "slr.Task", "task.d": 8, "task.L": 3, "learner": "slr.LinearPredictor", "n_train": 50})
@@ -141,7 +141,7 @@ def check(point: Params) -> None:
     """Refuse a wrong request before anything is computed.
 
     Learners check their parameters when they are fitted: one with parameters given is fitted to a few examples, and an
-    error that speaks of one of them is the request's.
+    error that names one of them is the request's.
     """
     asked = spec(point)
     asked.columns()

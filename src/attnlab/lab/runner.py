@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import os
 import tempfile
@@ -15,14 +16,16 @@ from typing import Any
 from attnlab.common.claim import Verdict
 from attnlab.common.figure import Cell, Figure
 from attnlab.common.records import Records
+from attnlab.common.words import many
 from attnlab.lab import registry
 from attnlab.lab.engine import Engine, SerialEngine
 from attnlab.lab.errors import LabError
 from attnlab.lab.progress import Reporter, silent
 from attnlab.lab.store import Store, StoredCell
+from attnlab.lab.store.file import CHUNK
 
 # Rows that a result keeps beside its records.
-KEPT = 50_000
+KEPT = 20_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +80,7 @@ class Result:
 
     def __repr__(self) -> str:
         states = ", ".join(f"{v.claim.id} {v.status}" for v in self.verdicts)
-        return f"<{self.figure.name}, {self.scale} scale, {self.count} cells{': ' + states if states else ''}>"
+        return f"<{self.figure.name}, {self.scale} scale, {many(self.count, 'cell')}{': ' + states if states else ''}>"
 
     def _repr_html_(self) -> str:
         from attnlab.lab import frames
@@ -136,11 +139,11 @@ class Shard:
 
 @dataclass(frozen=True)
 class Missing(Iterable[Cell]):
-    """The cells still to be computed, made as they are asked for."""
+    """The cells still to be computed, made and looked for in the store as they are asked for."""
 
     figures: Sequence[Figure]
     scale: str
-    known: Mapping[str, Mapping[bytes, tuple[str, str]]]
+    store: Store
     settled: frozenset[str]
     keep_old: bool
     shard: Shard | None
@@ -151,13 +154,15 @@ class Missing(Iterable[Cell]):
 
     def of(self, figure: Figure) -> Iterator[Cell]:
         """Those of one figure."""
-        known = self.known[figure.name]
-        for cell in figure.cells(self.scale, self.stream):
-            status, code = known.get(bytes.fromhex(cell.id), ("", ""))
-            if status in self.settled and (self.keep_old or code == cell.code):
-                continue
-            if self.shard is None or self.shard.holds(cell):
-                yield cell
+        wanted = iter(figure.cells(self.scale, self.stream))
+        while chunk := list(itertools.islice(wanted, CHUNK)):
+            known = self.store.status(figure.name, [cell.id for cell in chunk])
+            for cell in chunk:
+                status, code = known.get(cell.id, ("", ""))
+                if status in self.settled and (self.keep_old or code == cell.code):
+                    continue
+                if self.shard is None or self.shard.holds(cell):
+                    yield cell
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
@@ -179,10 +184,8 @@ def missing_cells(
     stream: int = 1,
 ) -> Missing:
     """The cells still to be computed; those of other code than the present count as missing unless ``keep_old``."""
-    chosen = list(figures)
-    known = {figure.name: store.status(figure.name) for figure in chosen}
     settled = frozenset({"done"} if retry_failed else {"done", "failed"})
-    return Missing(chosen, scale, known, settled, keep_old, shard, stream)
+    return Missing(list(figures), scale, store, settled, keep_old, shard, stream)
 
 
 def compute_cells(
@@ -198,24 +201,22 @@ def compute_cells(
 
 def collect(figure: Figure, scale: str, store: Store, *, keep_old: bool = False, stream: int = 1) -> Result:
     """Read a figure's finished cells back and decide its claims; with ``keep_old`` those of other code too."""
-    known = store.status(figure.name)
     wanted = old = 0
     made = Provenance()
 
-    def ids() -> Iterator[str]:
-        nonlocal wanted, old
-        for cell in figure.cells(scale, stream):
-            wanted += 1
-            found = known.get(bytes.fromhex(cell.id))
-            if found is not None and (keep_old or found[1] == cell.code):
-                old += found[1] != cell.code
-                yield cell.id
-
     def finished() -> Iterator[dict[str, Any]]:
-        for row in store.get(ids()):
-            made.add(row)
-            if row.status == "done":
-                yield store.record(row)
+        nonlocal wanted, old
+        cells = iter(figure.cells(scale, stream))
+        while codes := {cell.id: cell.code for cell in itertools.islice(cells, CHUNK)}:
+            wanted += len(codes)
+            for row in store.get(codes):
+                is_old = row.code != codes[row.id]
+                if is_old and not keep_old:
+                    continue
+                old += is_old
+                made.add(row)
+                if row.status == "done":
+                    yield store.record(row)
 
     records = Records.of(finished())
     verdicts = figure.decide(records, scale)

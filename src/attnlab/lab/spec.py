@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +20,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from attnlab.common.figure import Cell, Figure, Grid, Params, Record
+from attnlab.common.cell import Cell, Params, Record, replicate_texts
+from attnlab.common.figure import Figure, Grid
 from attnlab.common.fingerprint import fingerprint
 from attnlab.common.prediction import Prediction
 from attnlab.common.seeds import branch, cell_seed
@@ -105,13 +107,9 @@ class Spec:
 
     @property
     def seeds(self) -> Seeds:
-        """52 bits, which every language reads exactly from JSON; 32 for learners, as scikit-learn wants them."""
-        return Seeds(
-            *(
-                int(branch(self.seed, tag).generate_state(1, np.uint64)[0]) >> (32 if tag == "learner" else 12)
-                for tag in Seeds._fields
-            )
-        )
+        """52 bits, which every language reads exactly from JSON; 32 for learners, as scikit-learn requires."""
+        words = {tag: int(branch(self.seed, tag).generate_state(1, np.uint64)[0]) for tag in Seeds._fields}
+        return Seeds(*(word >> (32 if tag == "learner" else 12) for tag, word in words.items()))
 
     @functools.cached_property
     def code(self) -> str:
@@ -132,7 +130,7 @@ class Spec:
         return task, learner.set_params(**dict.fromkeys(free, self.seeds.learner))
 
     def _told(self, task: Any, *, names: bool = False) -> Any:
-        """A copy of the learner that knows what it needs; with ``names``, where it is found if it is no plain value."""
+        """A copy of the learner with what it needs; with ``names``, where it is found if it is no plain value."""
         values = values_of(self.needs or {}, task)
         if names:
             values = {key: v if _is_short(v) else f"task.{(self.needs or {})[key]}" for key, v in values.items()}
@@ -187,20 +185,35 @@ class Trials(Grid):
     """A grid whose cells are specs: the parameters are a request (:func:`attnlab.lab.request.spec`)."""
 
     def cells(self, figure: Figure, stream: int) -> Iterator[Cell]:
-        """One for each point. Replicates of a setting differ in their number alone: the rest is made once."""
+        """One for each point, replicate by replicate; those of a setting differ in their number alone."""
         from attnlab.lab.request import spec
 
-        settings = dataclasses.replace(self, seeds=1)
-        made: list[tuple[Spec, dict[str, Any]]] = []
-        for point in settings.points():
-            first = dataclasses.replace(spec(point), stream=stream)
-            yield first.cell(figure.name)
+        made: list[Callable[[int], Cell]] = []
+        for point in dataclasses.replace(self, seeds=1).points():
+            replicate = replicates(figure.name, dataclasses.replace(spec(point), stream=stream))
+            yield replicate(0)
             if self.seeds > 1:
-                made.append((first, first.columns()))
+                made.append(replicate)
         for seed in range(1, self.seeds):
-            for first, own in made:
-                again = dataclasses.replace(first, replicate=seed)
-                yield Cell(figure.name, {**own, "seed": seed}, again, stream)
+            yield from (replicate(seed) for replicate in made)
+
+
+def replicates(figure: str, first: Spec) -> Callable[[int], Cell]:
+    """The cells of a setting by their replicate: what they have in common is made once, for there may be millions."""
+    fields = {field.name: getattr(first, field.name) for field in dataclasses.fields(first)} | {"code": first.code}
+    common = {"figure": figure, "stream": first.stream, "shared": (), "code": first.code}
+    columns = first.columns()
+    before, after = replicate_texts(figure, columns, first.stream)
+
+    def cell(seed: int) -> Cell:
+        # the constructors of frozen dataclasses, and a hash of all columns, would take most of a resumed run
+        spec, made = object.__new__(Spec), object.__new__(Cell)
+        spec.__dict__.update(fields, replicate=seed)
+        id = hashlib.sha256(f"{before}{seed}{after}".encode()).hexdigest()
+        made.__dict__.update(common, params={**columns, "seed": seed}, run=spec, id=id)
+        return made
+
+    return cell
 
 
 def planted(task: Any, seed: int) -> Any:
@@ -239,11 +252,6 @@ def needs_of(learner: Any, task: Any, given: set[str]) -> dict[str, str]:
     if not all(source == "self" or hasattr(task, source) for source in sources.values()):
         return {}
     return {name: source for name, source in sources.items() if name not in given}
-
-
-def told(learner: Any, task: Any) -> dict[str, Any]:
-    """The values of what a learner needs to know of a task."""
-    return values_of(needs_of(learner, task, set()), task)
 
 
 def values_of(needs: Mapping[str, str], task: Any) -> dict[str, Any]:

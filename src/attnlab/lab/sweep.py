@@ -8,13 +8,14 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from attnlab.common.drawing import COLORS, MARKERS, line, panels, plain_log, points
 from attnlab.common.figure import Figure
@@ -27,10 +28,19 @@ from attnlab.lab.request import SIZES, check, run_spec, settings
 from attnlab.lab.spec import Trials
 
 Scalar = int | float | str | bool
-# strict: true is not 1, and "5" is not 5
-Size = Annotated[int, Field(ge=1, strict=True)]
-Ratio = Annotated[float, Field(gt=0, strict=True)]
 STRICT = ConfigDict(extra="forbid")  # a misspelt key would silently change nothing
+
+
+def _positive(words: str, *kinds: type) -> BeforeValidator:
+    """One value or a list of them; true is not 1, and "5" is not 5."""
+
+    def checked(value: Any) -> Any:
+        items = value if isinstance(value, list) else [value]
+        if not items or not all(type(item) in kinds and 0 < item < math.inf for item in items):
+            raise ValueError(f"must be a positive {words} or a list of them, got {value!r}")
+        return value
+
+    return BeforeValidator(checked)
 
 
 class FigureFile(BaseModel):
@@ -54,14 +64,14 @@ class Named(BaseModel):
 
 
 class SweepFile(BaseModel):
-    """A grid over tasks x learners x sample size; the size is ``n_train``, or ``alpha`` where the task knows it."""
+    """A grid over tasks x learners x sample size; the size is ``n_train``, or ``alpha`` where the task has it."""
 
     model_config = STRICT
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
     task: Named | list[Named]
     learner: list[Named] = Field(min_length=1)
-    n_train: Size | Annotated[list[Size], Field(min_length=1)] | None = None
-    alpha: Ratio | Annotated[list[Ratio], Field(min_length=1)] | None = None
+    n_train: Annotated[Any, _positive("whole number", int)] = None
+    alpha: Annotated[Any, _positive("number", int, float)] = None
     n_test: int = Field(default=1000, ge=2, strict=True)
     seeds: int = Field(default=1, ge=1, strict=True)
 
@@ -97,7 +107,8 @@ def read(path: str | Path) -> tuple[Figure, str]:
             return registry.select([file.figure])[0].changed(file.scale, file.set), file.scale
         return sweep_figure(SweepFile.model_validate(content)), "quick"
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc'])) or 'the file'}: {e['msg']}" for e in error.errors()]
+        found = [(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in error.errors()]
+        lines = [f"{place}: {text}" if place else text for place, text in found]
         raise UsageError(f"{path}: " + "; ".join(lines)) from error
     except (ValueError, TypeError) as error:
         raise UsageError(f"{path}: {error}") from error
@@ -138,7 +149,7 @@ def _corners(grid: Trials) -> Iterator[dict[str, Any]]:
 
 
 def draw(records: Records, axes: Sequence[str]) -> Any:
-    """Error against the axis with most values, one colour per learner; what theory says of it as a line."""
+    """Error against the axis with most values, one colour per learner; theory as a line."""
     canvas, ((plot,),) = panels(width=5.5, height=3.8)
     # an axis of one learner only is no axis of the picture
     numeric = [a for a in axes if all(isinstance(row.get(a), int | float) for row in records)]
@@ -175,7 +186,7 @@ def _draw_theory(plot: Any, rows: Records, x: str, column: str, **options: Any) 
 
 
 def _grouped(records: Records, key: Callable[[Mapping[str, Any]], str]) -> dict[str, Records]:
-    """The rows by what ``key`` says of them, in order."""
+    """The rows by the value of ``key``, in order."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in records:
         groups.setdefault(key(row), []).append(row)

@@ -1,4 +1,4 @@
-"""The words of the lab, defined in :mod:`attnlab.common` because the systems speak them too."""
+"""The words of the lab, defined in :mod:`attnlab.common` because the systems use them too."""
 
 from attnlab.common.claim import Claim, Verdict, at_least, at_most, between
 from attnlab.common.figure import Cell, Figure, Grid

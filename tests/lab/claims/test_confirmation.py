@@ -9,7 +9,7 @@ import typer
 from toy_figures import CLAIM, FIGURE
 
 from attnlab import cli, lab
-from attnlab.common.claim import Verdict, at_most
+from attnlab.common.claim import at_most
 from attnlab.lab import ledger
 from attnlab.lab.claims import confirmation, ledger_page
 from attnlab.lab.engine import SerialEngine
@@ -61,23 +61,24 @@ def test_a_confirmation_alone_is_no_first_verdict(tmp_path):
     assert (entry["status"], entry["confirmation"]["status"]) == ("not measured", "holds")
 
 
+def entry(status, again):
+    return {"id": "toy.1", "status": status, "confirmation": {"status": again}}
+
+
 @pytest.mark.parametrize(
     ("before", "now", "said"),
     [
         ("holds", "holds", "holds again"),
         ("holds", "undecided", "holds, then undecided"),
         ("not measured", "fails", "fails, first time"),
-        (None, "holds", "holds, first time"),
     ],
 )
-def test_what_fresh_seeds_say_is_told(before, now, said):
-    first = before and Verdict(CLAIM, "quick", before, None)
-    assert confirmation.told(first, Verdict(CLAIM, "quick", now, None)) == said
+def test_the_two_verdicts_are_compared(before, now, said):
+    assert confirmation.comparison(entry(before, now)) == said
 
 
 def test_the_summary_names_what_did_not_hold_again():
-    held, lost = (Verdict(CLAIM, "quick", status, None) for status in ("holds", "fails"))
-    text = confirmation.summary([(held, held), (held, lost), (lost, held)])
+    text = confirmation.summary([entry("holds", "holds"), entry("holds", "fails"), entry("fails", "holds")])
     assert text == "of 2 claims that held, 1 held again on fresh seeds; not again: toy.1 (fails)"
 
 

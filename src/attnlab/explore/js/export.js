@@ -10,7 +10,13 @@ attnlab.exports = ((plot) => {
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
-  // The chart at twice its size on white, under its title and the setting it shows.
+  // The colours of the style sheet as they are now: a picture on its own has no style sheet.
+  function coloured(text) {
+    const style = getComputedStyle(document.documentElement);
+    return text.replace(/var\((--\w+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+  }
+
+  // The chart at twice its size, under its title and the setting it shows.
   async function png(holder, spec, setting) {
     const svg = holder.querySelector("svg").cloneNode(true);
     svg.querySelectorAll(".readout, .ring").forEach((part) => part.remove());
@@ -20,13 +26,13 @@ attnlab.exports = ((plot) => {
     plot.node("text", { x: 14, y: -30, fill: plot.INK, "font-size": 16, "font-weight": 600 }, svg, spec.title);
     plot.node("text", { x: 14, y: -11, fill: plot.INK, "font-size": 12 }, svg, setting);
     const image = new Image();
-    image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(new XMLSerializer().serializeToString(svg));
+    image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(coloured(new XMLSerializer().serializeToString(svg)));
     await image.decode();
     const canvas = document.createElement("canvas");
     canvas.width = 2 * wide;
     canvas.height = 2 * tall;
     const context = canvas.getContext("2d");
-    context.fillStyle = "#fff";
+    context.fillStyle = coloured("var(--paper)");
     context.fillRect(0, 0, canvas.width, canvas.height);
     context.drawImage(image, 0, 0, canvas.width, canvas.height);
     return new Promise((done) => canvas.toBlob(done, "image/png"));

@@ -118,6 +118,45 @@ attnlab.numbers = (() => {
     return x;
   }
 
+  // Standard normal numbers from a seed (mulberry32 and the polar rule of Box and Muller).
+  function normals(seed) {
+    let state = (seed + 0x9e3779b9) | 0, spare = NaN;
+    const uniform = () => {
+      state = (state + 0x6d2b79f5) | 0;
+      let t = Math.imul(state ^ (state >>> 15), 1 | state);
+      t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+      return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+    };
+    return () => {
+      if (spare === spare) { const kept = spare; spare = NaN; return kept; }
+      let a, b, square;
+      do { a = 2 * uniform() - 1; b = 2 * uniform() - 1; square = a * a + b * b; } while (square >= 1 || square === 0);
+      const scale = Math.sqrt(-2 * Math.log(square) / square);
+      spare = b * scale;
+      return a * scale;
+    };
+  }
+
+  // Eigenvalues and eigenvectors (in columns) of a symmetric matrix, by Jacobi's rotations.
+  function symmetricEigen(matrix) {
+    const n = matrix.length, A = matrix.map((row) => Float64Array.from(row));
+    const vectors = A.map((_, i) => Float64Array.from({ length: n }, (_, j) => (i === j ? 1 : 0)));
+    for (let sweep = 0; sweep < 30; sweep++) {
+      let off = 0, all = 0;
+      for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) { all += A[i][j] ** 2; if (i !== j) off += A[i][j] ** 2; }
+      if (off <= 1e-20 * all) break;
+      for (let p = 0; p < n; p++) for (let q = p + 1; q < n; q++) {
+        if (Math.abs(A[p][q]) < 1e-300) continue;
+        const angle = (A[q][q] - A[p][p]) / (2 * A[p][q]);
+        const t = (angle >= 0 ? 1 : -1) / (Math.abs(angle) + Math.hypot(angle, 1)), c = 1 / Math.hypot(t, 1), s = t * c;
+        for (let i = 0; i < n; i++) { const x = A[i][p], y = A[i][q]; A[i][p] = c * x - s * y; A[i][q] = s * x + c * y; }
+        for (let i = 0; i < n; i++) { const x = A[p][i], y = A[q][i]; A[p][i] = c * x - s * y; A[q][i] = s * x + c * y; }
+        for (const row of vectors) { const x = row[p], y = row[q]; row[p] = c * x - s * y; row[q] = s * x + c * y; }
+      }
+    }
+    return { values: A.map((row, i) => row[i]), vectors };
+  }
+
   // Piecewise linear interpolation on increasing xs, constant beyond the ends.
   function interpolate(x, xs, ys) {
     if (x <= xs[0]) return ys[0];
@@ -134,5 +173,5 @@ attnlab.numbers = (() => {
   const linspace = (a, b, n) => Array.from({ length: n }, (_, i) => a + (b - a) * i / (n - 1));
   const logspace = (a, b, n) => linspace(Math.log(a), Math.log(b), n).map(Math.exp);
 
-  return { erf, gaussLegendre, owensT, root, polynomialRoots, solve, interpolate, linspace, logspace };
+  return { erf, gaussLegendre, owensT, root, polynomialRoots, solve, interpolate, linspace, logspace, normals, symmetricEigen };
 })();

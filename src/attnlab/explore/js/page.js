@@ -4,7 +4,7 @@
 attnlab.page = (({ text }, { closest }, plot, exports) => {
   const PARAMETER = /^([a-z]+)(?:\?(.*))?$/;
   const views = {}, states = {}, drawn = {};
-  let current = "", data = null, pending = false, timer = 0;
+  let current = "", data = null, pending = false, timer = 0, running = 0;
 
   const make = (name, attributes = {}, ...children) => {
     const element = document.createElement(name);
@@ -42,6 +42,20 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
     if (pending) return;
     pending = true;
     requestAnimationFrame(() => { pending = false; render(); });
+  }
+
+  // Calls `work` as often as a frame has time for and draws, until it answers false or something else is animated.
+  function animate(work) {
+    const mine = ++running;
+    const frame = () => {
+      if (mine !== running) return;
+      const end = performance.now() + 25;
+      let more = true;
+      while (more && performance.now() < end) more = work();
+      schedule();
+      if (more) setTimeout(frame, 30);
+    };
+    frame();
   }
 
   function address(name) {
@@ -86,6 +100,7 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
       figure.querySelector("h3").after(buttons);
     });
     section.querySelectorAll(".copy").forEach((button) => button.addEventListener("click", () => copy(button)));
+    offer(section.querySelector(".presets"), name, "Try: ", view.presets || []);
     view.build?.(section, (changes) => set(name, changes), data);
   }
 
@@ -123,11 +138,11 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
     }
   }
 
-  function chips(section, name, offers) {
-    const place = section.querySelector(".chips");
+  // A row of buttons, each of which leads to a setting.
+  function offer(place, name, heading, offers) {
     place.replaceChildren();
     if (!offers.length) return;
-    place.append("Stored simulations: ");
+    place.append(heading);
     for (const [words, changes] of offers) {
       const chip = make("button", { type: "button", class: "small" }, words);
       chip.addEventListener("click", () => set(name, changes));
@@ -156,7 +171,7 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
     section.querySelector(".python code").textContent = result.python;
     section.querySelector(".nothing").hidden = !result.nothing;
     if (result.nothing) section.querySelector(".nothing code").textContent = result.nothing;
-    chips(section, current, result.chips || []);
+    offer(section.querySelector(".chips"), current, "Stored simulations: ", result.chips || []);
     clearTimeout(timer);
     timer = setTimeout(() => history.replaceState(null, "", address(current)), 120);
   }
@@ -188,10 +203,11 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
     }
     tabs();
     addEventListener("hashchange", restore);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", schedule);
     let wide = innerWidth;
     addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; schedule(); } });
     restore();
   }
 
-  return { start, states, make };
+  return { start, states, make, animate };
 })(attnlab.axes, attnlab.series, attnlab.plot, attnlab.exports);

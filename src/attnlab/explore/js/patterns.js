@@ -1,7 +1,7 @@
 // Attention weights as rows of small heat maps: one row for each layer, one column for each head.
 "use strict";
 
-attnlab.patterns = (({ node, blue, INK, FONT }, { text }) => {
+attnlab.patterns = (({ node, blue, INK, SOFT, FONT }, { text }) => {
   const MARGIN = 26, GAP = 22, ROW = 34, LARGEST = 168;
 
   function matrix(svg, weights, left, top, size) {
@@ -10,7 +10,7 @@ attnlab.patterns = (({ node, blue, INK, FONT }, { text }) => {
       const place = { x: left + b * side, y: top + a * side, width: side + 0.3, height: side + 0.3, fill: blue(weight) };
       node("title", {}, node("rect", place, svg), `token ${a + 1} to token ${b + 1}: ${text(weight, 3)}`);
     }));
-    node("rect", { x: left, y: top, width: size, height: size, fill: "none", stroke: "#57606a" }, svg);
+    node("rect", { x: left, y: top, width: size, height: size, fill: "none", stroke: SOFT }, svg);
   }
 
   // `rows` are pairs of a name and the weights [head][query][key].
@@ -30,7 +30,7 @@ attnlab.patterns = (({ node, blue, INK, FONT }, { text }) => {
       const x = MARGIN + h * (size + GAP) + size / 2;
       node("text", { x, y: tall - 39, "text-anchor": "middle", fill: INK, "font-size": 13 }, svg, `head ${h + 1}`);
     }
-    node("text", { x: MARGIN, y: tall - 8, fill: INK, "font-size": 12 }, svg, "key token; white is weight 0, dark blue 1");
+    node("text", { x: MARGIN, y: tall - 8, fill: INK, "font-size": 12 }, svg, "key token; the bluer, the larger the weight (0 to 1)");
     holder.replaceChildren(svg);
   }
 

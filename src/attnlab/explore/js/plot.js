@@ -3,7 +3,10 @@
 
 attnlab.plot = ((axes) => {
   const NS = "http://www.w3.org/2000/svg";
-  const INK = "#1b1f24", SOFT = "#57606a", LINE = "#d8dee4";
+  // Colours of the style sheet, so that charts follow light and dark.
+  const INK = "var(--ink)", SOFT = "var(--soft)", LINE = "var(--line)", PAPER = "var(--paper)";
+  const TONES = { "#000000": INK, "#57606a": SOFT };
+  const dark = () => matchMedia("(prefers-color-scheme: dark)").matches;
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
   const MARKERS = {
     o: "M-4,0A4,4 0 1,0 4,0A4,4 0 1,0 -4,0Z", s: "M-3.6,-3.6H3.6V3.6H-3.6Z", "^": "M0,-4.6L4.4,3.4H-4.4Z",
@@ -38,9 +41,11 @@ attnlab.plot = ((axes) => {
     return d;
   };
 
-  // The colours of a heat map, from paper (low) to deep blue (high): order is legible in grey as well.
+  // The colours of a heat map, from paper (low) to blue (high): order is legible in grey as well.
   function shade(t) {
-    const stops = [[255, 255, 255], [222, 235, 247], [158, 202, 225], [87, 156, 205], [33, 102, 172]];
+    const stops = dark()
+      ? [[13, 17, 23], [18, 44, 76], [28, 76, 128], [52, 116, 178], [108, 166, 216]]
+      : [[255, 255, 255], [222, 235, 247], [158, 202, 225], [87, 156, 205], [33, 102, 172]];
     const at = Math.min(0.9999, Math.max(0, t)) * (stops.length - 1), i = Math.floor(at), part = at - i;
     return stops[i].map((c, k) => Math.round(c + (stops[i + 1][k] - c) * part));
   }
@@ -91,7 +96,7 @@ attnlab.plot = ((axes) => {
   function marker(parent, x, y, { marker: shape = "o", color, hollow = false, size = 1 }) {
     const open = hollow || shape === "x";
     return node("path", { d: MARKERS[shape], transform: `translate(${x.toFixed(2)},${y.toFixed(2)}) scale(${size})`,
-      fill: open ? (shape === "x" ? "none" : "#fff") : color, stroke: open ? color : "#fff",
+      fill: open ? (shape === "x" ? "none" : PAPER) : color, stroke: open ? color : PAPER,
       "stroke-width": open ? 1.7 : 0.8 }, parent);
   }
 
@@ -165,7 +170,8 @@ attnlab.plot = ((axes) => {
           const sx = x.position(value), sy = y.position(series.y[i]), gap = Math.hypot(sx - px, sy - py);
           if (gap < closest && sx >= box.left && sx <= box.right && sy >= box.top && sy <= box.bottom) {
             closest = gap;
-            best = { sx, sy, words: `${axes.text(value)}, ${axes.text(series.y[i])}` };
+            const name = series.label || series.name;
+            best = { sx, sy, words: `${name ? `${name}: ` : ""}${axes.text(value)}, ${axes.text(series.y[i])}` };
           }
         });
       }
@@ -173,7 +179,7 @@ attnlab.plot = ((axes) => {
       const wide = width(best.words, 12.5) + 14, right = best.sx + 10 + wide > box.right;
       const bx = Math.max(box.left, right ? best.sx - wide - 10 : best.sx + 10), by = Math.max(box.top + 2, best.sy - 28);
       node("circle", { cx: best.sx, cy: best.sy, r: 4, fill: "none", stroke: INK, "stroke-width": 1.5 }, group);
-      node("rect", { x: bx, y: by, width: wide, height: 22, rx: 4, fill: "#fff", stroke: SOFT }, group);
+      node("rect", { x: bx, y: by, width: wide, height: 22, rx: 4, fill: PAPER, stroke: SOFT }, group);
       node("text", { x: bx + 7, y: by + 15.5, fill: INK, "font-size": 12.5 }, group, best.words);
     });
     svg.addEventListener("pointerleave", () => group.replaceChildren());
@@ -186,7 +192,7 @@ attnlab.plot = ((axes) => {
       "aria-valuetext": `${axes.text(hx)}, ${axes.text(hy)}`, "aria-valuenow": hx, transform: `translate(${px},${py})` }, svg);
     node("circle", { r: 18, fill: "transparent" }, group);
     node("circle", { r: 15, class: "ring", fill: "none", stroke: "transparent", "stroke-width": 3 }, group);
-    node("circle", { r: 8.5, fill: "none", stroke: "#fff", "stroke-width": 7 }, group);
+    node("circle", { r: 8.5, fill: "none", stroke: PAPER, "stroke-width": 7 }, group);
     node("circle", { r: 8.5, fill: "none", stroke: color, "stroke-width": 4 }, group);
     group.addEventListener("keydown", (event) => {
       const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
@@ -211,8 +217,10 @@ attnlab.plot = ((axes) => {
   }
 
   // Draws `spec` into `holder`, at the holder's width.
-  function draw(holder, spec) {
-    if (spec.paint) { spec.paint(holder); return; }
+  function draw(holder, given) {
+    if (given.paint) { given.paint(holder); return; }
+    const toned = (series) => series?.map((s) => ({ ...s, color: TONES[s.color] || s.color }));
+    const spec = { ...given, lines: toned(given.lines), points: toned(given.points), rules: toned(given.rules) };
     const focused = holder.contains(document.activeElement) && document.activeElement.classList.contains("handle");
     const total = Math.max(280, holder.clientWidth), svg = node("svg", { "font-family": FONT });
     // what is inside an image cannot be focused: a chart with a movable point is a group
@@ -230,7 +238,7 @@ attnlab.plot = ((axes) => {
     const y = axes.scale(spec.y, [box.bottom, box.top], 5);
     if (spec.heat) {
       const area = { x: box.left, y: box.top, width: box.right - box.left, height: tall, preserveAspectRatio: "none" };
-      node("image", { ...area, href: (spec.heat.image ||= heatImage(spec.heat)) }, svg);
+      node("image", { ...area, href: ((spec.heat.images ||= {})[dark()] ||= heatImage(spec.heat)) }, svg);
     }
     frame(svg, spec, box, x, y);
     content(svg, spec, box, x, y);
@@ -254,5 +262,5 @@ attnlab.plot = ((axes) => {
 
   const blue = (t) => `rgb(${shade(t)})`;
 
-  return { draw, node, blue, INK, FONT };
+  return { draw, node, blue, INK, SOFT, FONT };
 })(attnlab.axes);

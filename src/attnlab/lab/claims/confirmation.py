@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-from attnlab.common.claim import Verdict
-from attnlab.lab.runner import Result
+from typing import Any
 
 CONFIRMATION = 2
 
 
-def beside(first: Iterable[Result], fresh: Iterable[Result]) -> list[tuple[Verdict | None, Verdict]]:
-    """Every confirmed claim with the verdict it had before, where there is one."""
-    before: Mapping[str, Verdict] = {v.claim.id: v for result in first for v in result.verdicts}
-    return [(before.get(v.claim.id), v) for result in fresh for v in result.verdicts]
+def comparison(entry: Mapping[str, Any]) -> str:
+    """What fresh seeds say of the earlier verdict of a ledger's entry, in two or three words."""
+    before, now = entry["status"], entry["confirmation"]["status"]
+    if before == "not measured":
+        return f"{now}, first time"
+    return f"{now} again" if before == now else f"{before}, then {now}"
 
 
-def told(before: Verdict | None, now: Verdict) -> str:
-    """What the fresh seeds say of the earlier verdict, in two or three words."""
-    if before is None or before.status == "not measured":
-        return f"{now.status}, first time"
-    return f"{now.status} again" if before.status == now.status else f"{before.status}, then {now.status}"
-
-
-def summary(pairs: Iterable[tuple[Verdict | None, Verdict]]) -> str:
+def summary(entries: Iterable[Mapping[str, Any]]) -> str:
     """How many of the claims that held held again, and which did not."""
-    held = [(before, now) for before, now in pairs if before is not None and before.status == "holds"]
-    lost = [f"{now.claim.id} ({now.status})" for _, now in held if now.status != "holds"]
+    held = [entry for entry in entries if entry["status"] == "holds"]
+    lost = [f"{e['id']} ({e['confirmation']['status']})" for e in held if e["confirmation"]["status"] != "holds"]
     text = f"of {len(held)} claims that held, {len(held) - len(lost)} held again on fresh seeds"
     return f"{text}; not again: {', '.join(lost)}" if lost else text

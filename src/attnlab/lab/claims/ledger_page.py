@@ -98,22 +98,13 @@ def _row(claim: Claim, figure: Figure, found: Mapping[str, Entries], settled: Co
 
 
 def _measured(entry: Mapping[str, Any], scale: str) -> str:
-    lines = [f"{scale}: {_number(entry)}"]
+    lines = [f"{scale}: {ledger.measured_number(entry)}"]
     if "confirmation" in entry:
-        lines.append(f"fresh seeds: {_number(entry['confirmation'])}")
+        lines.append(f"fresh seeds: {ledger.measured_number(entry['confirmation'])}")
     lines += [f"<small>{entry[name]}</small>" for name in ("decided_by", "power") if entry.get(name)]
     if entry.get("unconverged"):
         lines.append(f"<small>{entry['unconverged']} of {entry['cells']} rows did not converge</small>")
     return "<br>".join(lines)
-
-
-def _number(entry: Mapping[str, Any]) -> str:
-    if entry.get("value") is None:
-        return "–"
-    text = ledger.number(entry["value"])
-    if entry["noisy"] and None not in (entry["low"], entry["high"]):
-        text += f" [{ledger.number(entry['low'])}, {ledger.number(entry['high'])}]"
-    return text
 
 
 def _verdict(claim: Claim, entry: Mapping[str, Any], scale: str) -> str:

@@ -18,13 +18,12 @@ import textwrap
 import tomllib
 import types
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from attnlab.common.claim import Claim
 from attnlab.common.figure import Figure
-from attnlab.common.systems import systems
+from attnlab.common.systems import own_files
 from attnlab.lab.errors import StoreUnwritable
 
 FILE = "registered_claims.toml"
@@ -32,11 +31,6 @@ HEAD = """\
 # Registered claims: what each says, how it is decided, and since when. Made by `attnlab claims register`, not by hand.
 # A claim that differs from its entry here cannot be confirmed; `attnlab claims check` says which do.
 """
-
-
-def own_files() -> dict[str, Path]:
-    """The file of each installed system, in its package."""
-    return {name: Path(str(resources.files(package) / FILE)) for name, package in systems().items()}
 
 
 def today() -> datetime.date:
@@ -69,7 +63,7 @@ def digest(claim: Claim, figure: Figure) -> str:
 def read(file: str | os.PathLike[str] | None = None) -> dict[str, dict[str, Any]]:
     """The registered claims of a file, or of all systems, by id; none where there is no file."""
     found: dict[str, dict[str, Any]] = {}
-    for path in [Path(file)] if file else own_files().values():
+    for path in [Path(file)] if file else own_files(FILE).values():
         found |= tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found
 
@@ -93,8 +87,8 @@ def register(figures: Iterable[Figure], file: str | os.PathLike[str] | None = No
     shown = list(figures)
     if file:
         return _register(shown, Path(file))
-    of_system = {name: [f for f in shown if f.name.split(".")[0] == name] for name in own_files()}
-    return {id: what for name, path in own_files().items() for id, what in _register(of_system[name], path).items()}
+    of_system = {name: [f for f in shown if f.name.split(".")[0] == name] for name in own_files(FILE)}
+    return {id: what for name, path in own_files(FILE).items() for id, what in _register(of_system[name], path).items()}
 
 
 def _register(figures: Iterable[Figure], path: Path) -> dict[str, str]:

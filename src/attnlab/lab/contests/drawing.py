@@ -173,7 +173,7 @@ def _panel(plot: Axes, table: Records, task: str, looks: Mapping[str, tuple[str,
 
 
 def _bayes_line(plot: Axes, rows: list[Row]) -> None:
-    """The Bayes error; where it is zero it has no place on the axis, and the title says so."""
+    """The Bayes error; where it is zero it has no place on the axis, and the title states it."""
     if not rows:
         return
     n, error = _column(rows, "n"), _column(rows, "relative_error")

@@ -2,7 +2,7 @@
 
 All learners see the same examples and choose their knob in the same way: from five settings, by leave-one-out where it
 is exact and cheap (ridge regression), otherwise by three-fold cross-validation, always on the training examples alone.
-Learners of layers have no such knob. Random starts are two. Every learner of a layer knows the number of heads, and for
+Learners of layers have no such knob. Random starts are two. Every learner of a layer has the number of heads, and for
 aim's layer its rank.
 """
 
@@ -21,14 +21,11 @@ from attnlab.lab.contests.adapters import (
     Calibrated,
     FlattenOutputs,
     FlattenTokens,
-    IndexedLayer,
-    Layer,
     PrependQuery,
     ScaleTokens,
 )
+from attnlab.lab.contests.readings import IndexedLayer, Layer
 from attnlab.lab.contests.tasks import query
-from attnlab.lab.request import make
-from attnlab.lab.spec import told
 
 HEADS = 300
 STARTS = 2
@@ -213,11 +210,12 @@ def _outputs(task: Any) -> int:
 
 
 def _own(item: type) -> Forms:
-    """A learner of the user's own with its defaults; ``takes`` says which tasks."""
+    """A learner of the user's own with its defaults; ``takes`` is the kind of its tasks."""
     takes = getattr(item, "takes", "scalar")
 
     def build(task: Any, n: int) -> Any:
-        return make("learner", item, {}, told(item, task))[0]
+        # The class and not an object: what it needs of the law is told by each replicate, which plants its own truth.
+        return item
 
     return Forms(build if takes != "sequence" else None, build if takes != "scalar" else None)
 

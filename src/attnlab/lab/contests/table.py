@@ -49,7 +49,7 @@ class Standings:
     def table(self) -> Records:
         """One row for each task, learner and number of examples.
 
-        ``status`` is *done*, *declined* (``reason`` says why), *failed*, or *reference* (Bayes). ``relative_error`` is
+        ``status`` is *done*, *declined* (with a ``reason``), *failed*, or *reference* (Bayes). ``relative_error`` is
         the mean over seeds of the test error divided by the null predictor's, ``sem`` its standard error; ``theory``
         is the learner's own prediction, ``seconds`` the median time of a cell.
         """

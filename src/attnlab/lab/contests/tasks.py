@@ -6,7 +6,7 @@ view          what learners are given
 (none)        the task as it is
 weight        one attention weight of an aim task, y[:, 0, 1]: a scalar task. The weight and not its logit: it is what
               attention puts out, and bounded; the logit is a plain quadratic form with heavy tails.
-layer         an aim task as a multi-head layer (:class:`attnlab.lab.contests.adapters.Layer`): a sequence task
+layer         an aim task as a multi-head layer (:class:`attnlab.lab.contests.readings.Layer`): a sequence task
 ============  ===============================================================================================
 """
 
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnlab.lab import registry
-from attnlab.lab.contests.adapters import Layer, ReadOut
+from attnlab.lab.contests.readings import Layer, ReadOut
 
 VIEWS: dict[str, Callable[[Any], Any]] = {"": lambda task: task, "weight": ReadOut, "layer": Layer}
 # Multiples of three: the folds of a cross-validation are then equal, and compiled once.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -62,16 +61,15 @@ class LocalWorkers(Cluster):
     def _cluster(self) -> Any:
         from distributed import LocalCluster
 
-        with warnings.catch_warnings():
-            # Dask always opens a port for pages, here one without any; 8787 may be another run's.
-            warnings.filterwarnings("ignore", message="(?s).*Port .* is already in use")
-            return LocalCluster(
-                n_workers=self.n_workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                protocol="tls://",
-                security=one_run(),
-                config={"distributed.comm.timeouts.connect": "60s", **NO_PAGES},
-                dashboard_address=None,
-            )
+        return LocalCluster(
+            n_workers=self.n_workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            protocol="tls://",
+            security=one_run(),
+            config={"distributed.comm.timeouts.connect": "60s", **NO_PAGES},
+            # Dask always opens a port for pages, here one without any; its own choice, 8787, may be another run's.
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+        )

@@ -114,7 +114,7 @@ def job_states(ids: list[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _kept_at(cluster: Any, jobs: int, every: float = 30.0) -> Iterator[None]:
-    """Submit a new job for each that ended, by its walltime or by somebody's hand, while others still run."""
+    """Submit a new job for each that ended, by its walltime or because it was cancelled, while others still run."""
     done = threading.Event()
 
     def keep() -> None:

@@ -44,7 +44,7 @@ class Work:
         return [self.alone.popleft()] if self.alone else []
 
     def returned(self, cells: Iterable[Cell]) -> None:
-        """Take cells back of which nobody knows whether they ran."""
+        """Take back cells that may or may not have run."""
         self.again.extendleft(cells)
 
     def answered(self, cell: Cell, answer: Answer) -> Outcome:

@@ -8,7 +8,7 @@ import unicodedata
 GREEK_LETTERS = """alpha α beta β gamma γ delta δ epsilon ε zeta ζ eta η theta θ kappa κ lambda λ mu μ nu ν xi ξ pi π
     rho ρ sigma σ tau τ phi φ varphi φ chi χ psi ψ omega ω Delta Δ Phi Φ Psi Ψ Theta Θ Sigma Σ"""
 SIGNS = "sum Σ int ∫ iint ∬ prod Π sqrt √ infty ∞ cdot · langle ⟨ rangle ⟩ partial ∂ top T"
-RELATIONS = "le ≤ ge ≥ to → leftarrow ← approx ≈ simeq ≃ propto ∝ in ∈ vee ∨ otimes ⊗"
+RELATIONS = "sim ~ le ≤ ge ≥ to → leftarrow ← approx ≈ simeq ≃ propto ∝ in ∈ vee ∨ otimes ⊗"
 
 
 def _pairs(text: str) -> dict[str, str]:

@@ -151,22 +151,8 @@ def phase_diagram(
         for corner in Square(0, 0, 1).corners():
             check(plane.params(Node(corner.i * plane.columns, corner.j * plane.rows)))
     with measuring(f"phase.{name or default_name}", store=store, engine=engine, notify=notify) as measure:
-        squares: list[Square] | None = coarse(columns, rows, depth)
-        while squares is not None:
-            final = squares
-            plane.compute(final, measure)
-            squares = divided(final, plane.side_of)
-    shares = {node: proportion(found) for node, found in plane.found.items()}
-    return PhaseDiagram(
-        x,
-        y,
-        f"{success[0]} {success[1]}",
-        tuple(Point(*plane.place(node), share) for node, share in sorted(shares.items())),
-        tuple(plane.patch(square) for square in final),
-        tuple(_boundary(plane, shares)),
-        Records(tuple(plane.records.values())),
-        lines or {},
-    )
+        final = plane.refine(coarse(columns, rows, depth), measure)
+    return plane.diagram(final, lines or {})
 
 
 def _experiment(
@@ -233,6 +219,26 @@ class _Plane:
             self.found[node] = hits + [False] * (self.seeds - len(hits))
             self.side_of[node] = float(np.mean(self.found[node])) >= 0.5
             self.records |= {row["cell"]: row for row in here}
+
+    def refine(self, squares: list[Square], measure: Measure) -> list[Square]:
+        """Compute the corners and divide the squares that need it, until none does."""
+        self.compute(squares, measure)
+        finer = divided(squares, self.side_of)
+        return squares if finer is None else self.refine(finer, measure)
+
+    def diagram(self, squares: list[Square], lines: Mapping[str, Callable[[float], float]]) -> PhaseDiagram:
+        """What is known, in the values of the parameters."""
+        shares = {node: proportion(found) for node, found in self.found.items()}
+        return PhaseDiagram(
+            self.x,
+            self.y,
+            f"{self.success[0]} {self.success[1]}",
+            tuple(Point(*self.place(node), share) for node, share in sorted(shares.items())),
+            tuple(self.patch(square) for square in squares),
+            tuple(_boundary(self, shares)),
+            Records(tuple(self.records.values())),
+            lines,
+        )
 
     def patch(self, square: Square) -> tuple[float, float, float, float, float]:
         """Its place and size in the values of the parameters, and its mean share of successes."""

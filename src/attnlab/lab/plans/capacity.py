@@ -13,7 +13,7 @@ from attnlab.lab import registry
 from attnlab.lab.request import settings, spec
 from attnlab.lab.spec import changed
 
-# No learner is simulated beyond this size, whatever theory asks for.
+# No learner is simulated beyond this size, even if theory needs more.
 LARGEST = 10_000
 
 

@@ -1,4 +1,4 @@
-"""What theory says before anything is simulated: the examples a learner needs, and what no learner can reach."""
+"""Predictions before anything is simulated: the examples a learner needs, and what no learner can reach."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Known:
         return self.error(found[0], 1) if found else math.nan
 
     def out_of_reach(self, target: float, n: int) -> str:
-        """Why the target cannot be reached with n examples, where an exact value or a bound says so."""
+        """Why the target cannot be reached with n examples, where an exact value or a bound excludes it."""
         null = self.null()
         for reference in self.references(is_floor):
             share = self.error(reference, n) / null
@@ -78,7 +78,7 @@ class Known:
         return ""
 
     def need(self, target: float, low: int, high: int, measured_null: float) -> Forecast | None:
-        """What theory says that this learner needs."""
+        """The examples that this learner needs by theory."""
         own = self.references(lambda reference: reference.learner is not None and not is_floor(reference))
         return self._first(own, target, low, high, measured_null)
 

@@ -1,4 +1,4 @@
-"""What a plan says of each learner: the examples it needs by theory and by simulation, and what they cost."""
+"""The result of a plan for each learner: the examples it needs by theory and by simulation, and what they cost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Need:
     Attributes
     ----------
     learner : its name, with the parameters that were given.
-    theory : what its own reference says, if there is one.
+    theory : the prediction of its own reference, if there is one.
     measured : the size it needs, with the bootstrap interval over seeds; infinite where the target was not reached.
     best, best_n : smallest mean error relative to null that was measured, and where.
     cost : of one trial.

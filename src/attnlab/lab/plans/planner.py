@@ -72,8 +72,7 @@ def plan(
     target = real("error", error, low=0, open_low=True)
     integer("n_min", n_min, low=1), integer("n_max", n_max, low=n_min), integer("seeds", seeds, low=1)
     real("resolution", resolution, low=1, open_low=True)
-    requests = _points(task, learners, set or {})
-    points = {name: Planned({**point, "n_test": n_test}) for name, point in requests.items()}
+    points = _points(task, learners, set or {}, n_test)
     for point in points.values():
         check(point.at(n_min))
     with measuring(f"plan.{name_of(kind_of('task', task))}", store=store, engine=engine, notify=notify) as measure:
@@ -81,22 +80,18 @@ def plan(
         hopeless = {name: theory.out_of_reach(target, n_max) for name, theory in known.items()}
         worth = {name: point for name, point in points.items() if not hopeless[name]}
         found = _simulate(worth, measure, seeds, target, n_min, n_max, resolution)
+    title = label("task", task, settings("task", next(iter(points.values())).point))
     records = Records(tuple({**row, "label": name} for name, result in found.items() for row in result.records))
     null = float(np.mean(records.column("null"))) if len(records) else math.nan
     forecasts = {name: theory.need(target, n_min, n_max, null) for name, theory in known.items()}
-    needs = [
-        _need(name, found[name], forecasts[name], target, n_max, point)
-        if name in found
-        else Need(name, forecasts[name], None, math.inf, 0, None, hopeless[name])
-        for name, point in points.items()
-    ]
     least = next(iter(known.values())).least(target, n_min, n_max, null)
-    options = settings("task", next(iter(requests.values())))
-    return Plan(label("task", task, options), target, n_min, n_max, seeds, tuple(needs), least, records)
+    needs = {name: Need(name, forecasts[name], None, math.inf, 0, None, hopeless[name]) for name in points}
+    needs |= {name: _need(name, found[name], forecasts[name], target, n_max, points[name]) for name in found}
+    return Plan(title, target, n_min, n_max, seeds, tuple(needs.values()), least, records)
 
 
-def _points(task: Item, learners: Sequence[Item], chosen: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """One request for each learner under its label, without sizes."""
+def _points(task: Item, learners: Sequence[Item], chosen: Mapping[str, Any], n_test: int) -> dict[str, Planned]:
+    """One request for each learner under its label, without the number of examples."""
     name = name_of(kind_of("task", task))
     system = name.split(".")[0]
     default = LEARNERS.get(name) or [key for key in registry.learners() if key.split(".")[0] == system]
@@ -104,13 +99,12 @@ def _points(task: Item, learners: Sequence[Item], chosen: Mapping[str, Any]) -> 
         raise ValueError(f"name at least one learner for {name}")
     items = {str(i): item for i, item in enumerate(learners or default)}
     of_task, of_learners = owned(chosen, items)
-    points = [
-        {"task": task, **of_task, "learner": item, **of_learners[i], "compare": "nothing"} for i, item in items.items()
-    ]
+    common = {"task": task, **of_task, "compare": "nothing", "n_test": n_test}
+    points = [{**common, "learner": item, **of_learners[i]} for i, item in items.items()]
     labels = [label("learner", point["learner"], settings("learner", point)) for point in points]
     if len(set(labels)) < len(labels):
         raise ValueError(f"every learner can be planned once, got {', '.join(labels)}")
-    return dict(zip(labels, points, strict=True))
+    return dict(zip(labels, map(Planned, points), strict=True))
 
 
 def _known(point: Planned, n: int) -> Known:

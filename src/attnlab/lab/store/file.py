@@ -36,7 +36,7 @@ _UPDATE = f"UPDATE cells SET {', '.join(f'{name} = ?' for name in _NAMES)} WHERE
 class Store:
     """Results of cells by id. Open with ``writable=True`` in the one driver; reading is always allowed.
 
-    ``notes`` says what happened to the file since it was closed: rows lost with a damaged or missing log.
+    ``notes`` lists what happened to the file since it was closed: rows lost with a damaged or missing log.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/results.sqlite", writable=True) as store:
@@ -140,7 +140,7 @@ class Store:
     def put_rows(self, rows: Sequence[tuple[StoredCell, bytes]], *, heal: bool = False) -> None:
         """Commit rows together: first their array files, then the rows that name them.
 
-        With ``heal`` they replace whatever is there: the caller knows that it is damaged.
+        With ``heal`` they replace whatever is there: the caller has found it damaged.
         """
         if self._file.moved:
             raise StoreUnwritable(f"the store {self.path} was moved, removed or replaced while it was open")
@@ -187,21 +187,19 @@ class Store:
             self._commits.reset(self.tally)
 
     def _intact(self) -> str:
-        """What a fresh look at the file says, after a write has failed."""
+        """The state of the file, read again after a write has failed."""
         with contextlib.suppress(sqlite3.Error), contextlib.closing(schema.connect(self.path, "ro")) as db:
             same = _stored_tally(db) == self.tally
             if same and db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok":
                 return f"; what was committed is intact ({self.tally.rows} cells, checked)"
         return f"; what was committed could not be checked: run 'attnlab store verify {self.path}'"
 
-    def status(self, figure: str) -> dict[bytes, tuple[str, str]]:
-        """Status and code of the stored cells of a figure, by the bytes of the id: there may be millions."""
-        pairs: dict[tuple[str, str], tuple[str, str]] = {}
-        found = {}
+    def status(self, figure: str, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Status and code of those of these cells that are stored, at most ``CHUNK`` of them."""
+        places = ", ".join("?" * len(ids))
+        query = f"SELECT id, status, code FROM cells INDEXED BY cells_by_figure WHERE figure = ? AND id IN ({places})"
         with store_errors(self.path):
-            for cell, *pair in self._db.execute("SELECT id, status, code FROM cells WHERE figure = ?", (figure,)):
-                found[bytes.fromhex(cell)] = pairs.setdefault((pair[0], pair[1]), (pair[0], pair[1]))
-        return found
+            return {id: (status, code) for id, status, code in self._db.execute(query, (figure, *ids))}
 
     def count(self) -> dict[str, int]:
         """How many cells there are of each status."""
@@ -261,7 +259,7 @@ class Store:
         return row
 
     def record(self, row: StoredCell) -> dict[str, Any]:
-        """A row as a reader wants it: cell, figure, provenance, parameters, results; verified, arrays loaded."""
+        """A row for reading: cell, figure, provenance, parameters, results; verified, arrays loaded."""
         problem = row.problem(self.arrays)
         try:
             if not problem:

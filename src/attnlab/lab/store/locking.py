@@ -22,7 +22,7 @@ class OpenFile:
     """The file under a store, held open for as long as this process has the store open.
 
     The kernel drops a lock with the process, however it ends. On a network drive ``flock`` would keep readers out, so
-    the file ``<store>.lock`` is locked instead; elsewhere that file only says who the holder is.
+    the file ``<store>.lock`` is locked instead; elsewhere that file only names the holder.
 
     SQLite's own locks belong to the process, and closing *any* descriptor of the file gives them up. So there is one
     descriptor for all users in the process, closed when the last of them has left.
@@ -56,7 +56,7 @@ class OpenFile:
 
     def lock(self) -> bool:
         """Become the only driver, if there is none."""
-        # A reader that asks whether there is a driver holds the lock for a moment.
+        # A reader that checks for a driver holds the lock for a moment.
         for attempt in range(PATIENCE if not self.held else 0):
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -86,7 +86,7 @@ class OpenFile:
             self.held = False
 
     def sign(self) -> None:
-        """Write down who holds the lock."""
+        """Write the holder of the lock to a file."""
         holder = {
             "pid": os.getpid(),
             "host": socket.gethostname(),

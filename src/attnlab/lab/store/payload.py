@@ -17,6 +17,8 @@ MARK = "__array__"
 
 def encode(record: Mapping[str, Any]) -> tuple[str, bytes]:
     """JSON text and the bytes of the array file (empty without arrays)."""
+    if not isinstance(record, Mapping):
+        raise TypeError(f"a cell must return its results by name, as a dictionary; got a {type(record).__name__}")
     arrays: list[np.ndarray] = []
     text = json.dumps({str(key): _plain(value, str(key), arrays) for key, value in record.items()}, sort_keys=True)
     if not arrays:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import operator
@@ -39,7 +40,7 @@ class StoredCell:
     @property
     def attnlab_version(self) -> str:
         """Of the attnlab that computed it."""
-        return str(json.loads(self.versions).get("attnlab", "unknown"))
+        return _attnlab_version(self.versions)
 
     def expected_hash(self) -> str:
         """The hash that an undamaged row carries."""
@@ -67,6 +68,11 @@ class StoredCell:
         made = {"stream": self.stream, "code": self.code, "version": self.attnlab_version}
         params = json.loads(self.params)
         return {"cell": self.id, "figure": self.figure, **made, **params, **decode(self.record, content)}
+
+
+@functools.lru_cache(maxsize=100)  # the same text for millions of rows
+def _attnlab_version(versions: str) -> str:
+    return str(json.loads(versions).get("attnlab", "unknown"))
 
 
 COLUMNS = ", ".join(field.name for field in fields(StoredCell))

@@ -1,0 +1,87 @@
+"""The table behind each figure redraws it: every point, line, band and pixel, with its series and its source."""
+
+import ast
+import inspect
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_figures import small
+
+from attnlab import lab
+from attnlab.common.drawing import SOURCES
+from attnlab.lab import drawn, registry
+
+FIGURES = registry.figures()
+# Calls of matplotlib whose artists the table reads, and those it does not.
+READ = {"plot", "errorbar", "fill_between", "bar", "hist", "stairs", "step", "imshow", "pcolormesh", "scatter"}
+READ |= {"axhline", "axvline", "hlines", "vlines"}
+UNREAD = {"contour", "contourf", "quiver", "streamplot", "pie", "hexbin", "boxplot", "violinplot", "axhspan", "axvspan"}
+UNREAD |= {
+    "fill",
+    "tripcolor",
+    "tricontourf",
+    "tricontour",
+    "matshow",
+    "spy",
+    "barbs",
+    "arrow",
+    "add_patch",
+    "add_collection",
+}
+
+
+def comparable(marks):
+    """Rows without the numbers of their curves, which count artists in the order in which they are drawn."""
+    rows = []
+    for mark in marks:
+        # the middle of a bar is its left edge and half its width: right to rounding
+        numbers = (f"{number:.9g}" for number in (mark.x, mark.y, mark.low, mark.high, mark.z))
+        rows.append((mark.panel, mark.series, mark.kind, mark.source, mark.x_name, mark.y_name, *numbers))
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_draws_with_what_the_table_reads(name):
+    tree = ast.parse(Path(inspect.getsourcefile(inspect.unwrap(FIGURES[name].draw))).read_text())
+    called = {
+        node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    assert not called & UNREAD
+
+
+def test_what_the_table_reads_is_read_and_the_rest_is_refused():
+    canvas, axes = lab_panels()
+    axes.stairs([1.0, 2.0], [0.0, 1.0, 3.0])
+    assert [(m.x, m.y, m.kind, m.source) for m in drawn.marks(canvas)] == [
+        (0, 1, "line", "theory"),
+        (1, 1, "line", "theory"),
+        (1, 2, "line", "theory"),
+        (3, 2, "line", "theory"),
+    ]
+    canvas, axes = lab_panels()
+    axes.contourf(np.eye(3))
+    with pytest.raises(TypeError, match="QuadContourSet has no table"):
+        drawn.marks(canvas)
+
+
+def lab_panels():
+    from attnlab.common.drawing import panels
+
+    canvas, axes = panels()
+    return canvas, axes[0, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if not figure.requires])
+def test_the_table_of_a_figure_redraws_it(name, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = lab.run(small(FIGURES[name]))
+        assert not result.failed
+        marks = drawn.marks(result.draw())
+    assert marks
+    assert {mark.source for mark in marks} <= {*SOURCES, "unconverged"}
+    drawn.write(marks, tmp_path / "table.csv")
+    assert comparable(drawn.marks(drawn.redraw(drawn.read(tmp_path / "table.csv")))) == comparable(marks)
