@@ -34,15 +34,8 @@ test: $(READY) ## the fast test suite
 test-all: $(READY) ## every test, the slow ones too; ORDER=word runs them in another order
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'slow or not slow' $(if $(ORDER),--order-by $(ORDER))
 
-release-check: test-all docs ## before a release: all tests, every claim measured at paper scale, documentation, a clean install
+release-check: test-all docs ## before a release: all tests (a clean install among them), documentation, every claim at paper scale
 	$(BIN)/attnlab claims check --measured docs/data/claims_paper.json
-	rm -rf dist build/clean
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
-	$(PYTHON) -m venv build/clean
-	build/clean/bin/python -m pip install --quiet --disable-pip-version-check dist/attnlab-*.whl
-	cd build && clean/bin/attnlab list && clean/bin/attnlab reproduce slr.manifold --store clean/s.sqlite --out clean/report
-	build/clean/bin/attnlab confirm slr.manifold --store build/clean/s.sqlite --ledger build/clean/claims.json
-	rm -rf build/clean
 
 mutations: $(READY) ## wrong signs in what decides: which tests notice; writes docs/mutations.md
 	$(BIN)/python -m benchmarks.mutations
@@ -62,6 +55,7 @@ check: $(READY) ## lint and types
 
 docs: $(READY) ## the documentation site, warnings are errors
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python docs/values.py
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 

@@ -12,7 +12,8 @@ from attnlab.common.drawing import panels
 from attnlab.common.figure import Figure, Grid
 from attnlab.lab import DaskEngine, LocalWorkers, SerialEngine, registry
 from attnlab.lab.outcome import compute
-from attnlab.lab.runner import compute_cells, missing_cells
+from attnlab.lab.page import report
+from attnlab.lab.runner import collect, compute_cells, missing_cells
 from attnlab.lab.store import Store
 from benchmarks.harness import Row, growth_row, middle, run_apart
 
@@ -119,32 +120,36 @@ def throughput() -> list[Row]:
 
 
 def sizes_of_sweeps(sizes: tuple[int, ...] = (10_000, 100_000)) -> list[Row]:
-    """Whether a cell of a large sweep costs what a cell of a small one does, and how long a resumed run looks."""
+    """Whether a cell of a large sweep costs what a cell of a small one does, what a resumed run and a report cost."""
     rows, per_cell = [], []
     for n in sizes:
-        program = f"from benchmarks import lab; print(*lab.large_sweep({n}))"
-        printed, peak = run_apart(program)
-        cell, resume = (float(word) for word in printed.split())
+        printed, peak = run_apart(f"from benchmarks import lab; print(*lab.large_sweep({n}))")
+        cell, resume, page = (float(word) for word in printed.split())
         per_cell.append(cell)
-        rows.append(
-            Row(f"lab: resume a sweep of {n} cells", resume, "s", "<= 20", "CPU seconds, all cells done", memory=peak)
-        )
+        detail = "CPU seconds, all cells done; memory of the whole run"
+        rows += [
+            Row(f"lab: resume a sweep of {n} cells", resume, "s", "<= 20", detail, memory=peak),
+            Row(f"lab: report of a sweep of {n} cells", page, "s", "<= 60", "CPU seconds, read, drawn and written"),
+        ]
     ratio = per_cell[-1] / per_cell[0]
     detail = ", ".join(f"{n}: {1000 * cell:.3f} ms" for n, cell in zip(sizes, per_cell, strict=True))
     rows.append(Row("lab: CPU of a cell, largest against smallest sweep", ratio, "ratio", "<= 1.5", detail))
+    rows.append(Row("lab: memory of the driver, largest sweep", peak / 1e6, "MB", "<= 500", f"{sizes[-1]} cells"))
     return rows
 
 
-def large_sweep(n: int) -> tuple[float, float]:
-    """CPU seconds of a trivial cell in a sweep of ``n``, and of finding that nothing is left of it."""
-    asked = figure(n, 0.0)
+def large_sweep(n: int) -> tuple[float, float, float]:
+    """CPU seconds of a trivial cell in a sweep of ``n``, of finding that nothing is left of it, and of its report."""
+    asked, clock = figure(n, 0.0), time.process_time
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "s.sqlite", writable=True) as store:
-        start = time.process_time()
+        start = clock()
         compute_cells(missing_cells([asked], "quick", store), store, SerialEngine())
-        done = time.process_time()
+        done = clock()
         if len(missing_cells([asked], "quick", store)):
             raise RuntimeError("a finished sweep has missing cells")
-        return (done - start) / n, time.process_time() - done
+        looked = clock()
+        report([collect(asked, "quick", store)], folder)
+        return (done - start) / n, looked - done, clock() - looked
 
 
 def sweep_seconds(name: str, workers: int) -> float:

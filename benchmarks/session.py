@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from attnlab.common.systems import systems
 from attnlab.common.validation import one_of
 from benchmarks import machine
 from benchmarks.harness import LISTENERS
@@ -18,8 +20,15 @@ from benchmarks.rows import Row
 PARTS = ("machine", "lab", "slr", "rfa", "aim", "mha")
 
 
-def choose(text: str, allowed: Sequence[str] = PARTS) -> list[str]:
+def brought() -> dict[str, str]:
+    """Modules ``benchmarks`` of installed systems, by system: their ``run()`` gives rows as ours do."""
+    rooms = {name: f"{package}.benchmarks" for name, package in systems().items()}
+    return {name: room for name, room in rooms.items() if importlib.util.find_spec(room)}
+
+
+def choose(text: str, allowed: Sequence[str] | None = None) -> list[str]:
     """The parts named in ``rfa,aim``, in the order they run; all of them for an empty text."""
+    allowed = (*PARTS, *brought()) if allowed is None else allowed
     names = [one_of("part", name.strip(), allowed) for name in text.split(",")] if text.strip() else allowed
     return [part for part in allowed if part in names]
 
@@ -35,7 +44,8 @@ def run(parts: Sequence[str], path: Path, show: Callable[[str, list[Row], float]
 
 def rows_of(part: str) -> Iterable[Row]:
     """Measure one part."""
-    rows: Iterable[Row] = importlib.import_module(f"benchmarks.{part}").run()
+    module = brought().get(part, f"benchmarks.{part}")
+    rows: Iterable[Row] = importlib.import_module(module).run()
     return rows
 
 

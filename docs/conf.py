@@ -1,5 +1,6 @@
 """Sphinx configuration; warnings are errors (see the Makefile)."""
 
+import ast
 import re
 from importlib import resources
 from pathlib import Path
@@ -37,9 +38,10 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": "plot_",
-    "ignore_pattern": r"__init__|own\.py|pool_system",
+    "ignore_pattern": r"__init__|(?<!plot_)own\w*\.py|pool_system",
     "abort_on_example_error": True,
     "plot_gallery": "True",
+    "capture_repr": ("_repr_html_", "__repr__"),
 }
 suppress_warnings = ["config.cache"]
 
@@ -106,10 +108,23 @@ PLUGINS = plugin_pages()
 nitpick_ignore_regex += [("py:.*", rf"attnlab[._]({'|'.join(PLUGINS)})\..*")] if PLUGINS else []
 
 
+def files_of(package):
+    """A table of the Python files of a package, counted now: lines, and the first sentence of each."""
+    root = resources.files(package)
+    rows = ["| file | lines | what it gives |", "|---|---|---|"]
+    for path in sorted(Path(str(root)).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        says = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+        rows.append(f"| `{path.relative_to(str(root))}` | {len(text.splitlines())} | {says} |")
+    return "\n".join(rows)
+
+
 def fill(app, docname, source):
     """Pages with parts made from the code: systems, the claims ledger, the status of every theory function."""
     if docname == "index":
         source[0] = source[0].replace("<plugins>", "\n".join(f"plugins/{name}" for name in PLUGINS))
+    elif docname == "extending":
+        source[0] = re.sub(r"<!-- files (\w+) -->", lambda found: files_of(found[1]), source[0])
     elif docname == "claims":
         from attnlab.lab import ledger, registry
         from attnlab.lab.claims import ledger_page
@@ -125,7 +140,7 @@ def fill(app, docname, source):
 def setup(app):
     app.connect("source-read", fill)
     # code and results may have changed where the page has not
-    app.connect("env-get-outdated", lambda app, env, added, changed, removed: ["claims", "exact"])
+    app.connect("env-get-outdated", lambda app, env, added, changed, removed: ["claims", "exact", "extending"])
     app.connect("autodoc-skip-member", skip_request)
     # before and after napoleon, whose priority is 500
     app.connect("autodoc-process-docstring", describe, priority=400)
