@@ -110,8 +110,6 @@ def parse(words: list[str]) -> Order:
 
 def check_outputs(order: Order, asked: Request) -> None:
     """Refuse what could not be written or drawn before anything is computed."""
-    from attnlab.lab.formulas.curves import check
-
     for option, file in {"csv": order.csv, "json": order.json, "plot": order.plot}.items():
         if file in ("", "-"):
             continue
@@ -120,6 +118,8 @@ def check_outputs(order: Order, asked: Request) -> None:
         if path.is_dir() or not target.exists() or not os.access(target, os.W_OK):
             raise ValueError(f"--{option} cannot be written: {file}")
     if order.plot:
+        from attnlab.lab.formulas.curves import check
+
         check(asked)
         if Path(order.plot).suffix not in PICTURES:
             raise ValueError(f"--plot takes a file that ends in {', '.join(PICTURES)}, got {order.plot}")
@@ -129,10 +129,9 @@ def check_outputs(order: Order, asked: Request) -> None:
 
 def deliver(order: Order, table: Table) -> None:
     """Write or print the answer; doubts go to the error stream, so that a pipe stays clean."""
-    from attnlab.lab.formulas.curves import chosen, curves
-
     if order.plot:
         from attnlab.common.drawing import style
+        from attnlab.lab.formulas.curves import chosen, curves
 
         chosen(table, order.show)
         with style():

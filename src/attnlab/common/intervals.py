@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 Bounds = tuple[float, float]
 EVERYTHING: Bounds = (-math.inf, math.inf)
@@ -52,7 +52,7 @@ class Measured(Protocol):
 @functools.cache
 def student(level: float, freedom: int) -> float:
     """The factor from a standard error to the half-width of an interval."""
-    return float(stats.t.ppf(0.5 + level / 2, freedom))
+    return float(special.stdtrit(freedom, 0.5 + level / 2))
 
 
 @dataclass(frozen=True)
@@ -223,6 +223,8 @@ class Middle:
 
 @functools.cache
 def _rank(level: float, n: int) -> int:
+    from scipy import stats  # takes a quarter of a second, which every command would pay
+
     return int(stats.binom.ppf((1 - level) / 2, n, 0.5)) - 1
 
 

@@ -107,13 +107,14 @@ def capacities() -> list[Capacity]:
     return [item for room in _rooms("references", systems()) for item in getattr(room, "CAPACITIES", ())]
 
 
-def theory() -> dict[str, Callable[..., Any]]:
-    """Public functions of each system's theory, as ``system.function``; of a spectrum, ``system.spectrum.function``.
+def theory(names: Iterable[str] | None = None) -> dict[str, Callable[..., Any]]:
+    """Public functions of systems' theory, as ``system.function``; of a spectrum, ``system.spectrum.function``.
 
     What a theory room re-exports from its neighbours, and what a spectrum holds, counts when it states its status.
     """
     found: dict[str, Callable[..., Any]] = dict(own.things["theory"])
-    for name, (suffix, room) in itertools.product(systems(), (("", "theory"), (".spectrum", "spectrum"))):
+    names = systems() if names is None else names
+    for name, (suffix, room) in itertools.product(names, (("", "theory"), (".spectrum", "spectrum"))):
         package, prefix = systems()[name], f"{name}{suffix}"
         for module in _rooms(room, [name]):
             for key in getattr(module, "__all__", None) or dir(module):

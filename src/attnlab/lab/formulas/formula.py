@@ -201,9 +201,9 @@ class Formula:
         }
 
 
-def formulas() -> dict[str, Formula]:
-    """Every public theory function by its name."""
-    return {name: Formula(name, function) for name, function in registry.theory().items()}
+def formulas(systems: Sequence[str] | None = None) -> dict[str, Formula]:
+    """The public theory functions of the given systems, or all, by their names."""
+    return {name: Formula(name, function) for name, function in registry.theory(systems).items()}
 
 
 def formula(name: str) -> Formula:
@@ -214,8 +214,10 @@ def formula(name: str) -> Formula:
     ...
     ValueError: there is no theory function 'aim.mms'; did you mean 'aim.mmse'? 'attnlab theory' lists them all
     """
-    known = formulas()
+    # The other systems may take longer to import than the function to compute.
+    known = formulas([system] if (system := name.partition(".")[0]) in registry.systems() else None)
     if name not in known:
+        known = formulas()
         words = {full: full.rsplit(".", 1)[-1] for full in known}
         near = difflib.get_close_matches(name, known, n=1) or [
             full for full, word in words.items() if difflib.get_close_matches(name.rsplit(".", 1)[-1], [word])
