@@ -143,6 +143,26 @@ def test_every_fit_says_how_it_ended(name):
     assert learner.stop_reason_
 
 
+def accepts_weights(method):
+    return "sample_weight" in inspect.signature(method).parameters
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_fit_refuses_sample_weights(name):
+    # a fit that begins to take weights needs a test here that it uses them
+    assert not accepts_weights(registry.learners()[name].fit)
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if accepts_weights(registry.learners()[name].score)])
+def test_score_counts_only_rows_with_weight(name):
+    X, y = task(own_task(name), SEED + 1).sample(40, SEED + 5)
+    y = y + 0.5 * np.random.default_rng(SEED).standard_normal(y.shape)  # an exact fit scores 1 with any weights
+    half = np.repeat([0.0, 1.0], 20)
+    score = fitted(name).score
+    assert score(X, y, sample_weight=half) == pytest.approx(score(X[20:], y[20:]), rel=1e-6)
+    assert score(X, y, sample_weight=half) != pytest.approx(score(X, y), rel=1e-6)
+
+
 def test_equal_numbers_would_be_noticed():
     rng = np.random.default_rng(0)
     truth = rng.standard_normal(30)
