@@ -208,7 +208,6 @@ class Figure:
     minutes: Mapping[str, float] = field(default_factory=dict)
     independent_of: Sequence[str] = ()
     requires: Mapping[str, str] = field(default_factory=dict)
-    version: int = 1
     unjudged: str = ""
 
     def knobs(self, scale: str) -> dict[str, Any]:

@@ -112,7 +112,6 @@ DEEP = Figure(
     independent_of=("d",),
     shared=("what",),
     shape=("what", "samples", "alpha"),
-    version=2,
     minutes={"quick": 0.9, "paper": 90},
     claims=(
         Claim(

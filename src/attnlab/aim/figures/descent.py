@@ -176,7 +176,6 @@ DESCENT = Figure(
         "steps",
     ),
     shape=("learner", "d", "tokens", "scaled"),
-    version=2,
     minutes={"quick": 1.2, "paper": 100},
     claims=(
         Claim(

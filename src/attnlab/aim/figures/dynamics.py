@@ -83,7 +83,6 @@ TRAJECTORY = Figure(
     draw=draw_path,
     independent_of=("d",),
     shape=("d", "alpha"),
-    version=2,
     minutes={"quick": 0.4, "paper": 1},
     claims=(
         Claim(
@@ -150,7 +149,6 @@ SIZES = Figure(
     run=run_amp,
     draw=draw_sizes,
     shape=("d",),
-    version=2,
     minutes={"quick": 0.8, "paper": 2},
     claims=(
         Claim(

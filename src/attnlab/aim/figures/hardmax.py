@@ -104,7 +104,6 @@ HARDMAX = Figure(
         "alpha",
     ),
     shape=("d", "alpha"),
-    version=3,
     minutes={"quick": 0.6, "paper": 7},
     claims=(
         Claim(

@@ -110,7 +110,6 @@ PHASES = Figure(
         "alpha",
     ),
     shape=("d", "alpha"),
-    version=2,
     minutes={"quick": 0.5, "paper": 2},
     claims=(
         Claim(
@@ -197,7 +196,6 @@ WEAK = Figure(
     run=run_weak,
     draw=draw_weak,
     independent_of=("tokens: any",),
-    version=2,
     minutes={"quick": 0.2, "paper": 0.6},
     claims=(
         Claim(

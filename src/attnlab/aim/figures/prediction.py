@@ -115,7 +115,6 @@ GENERALIZATION = Figure(
         "alpha",
     ),
     shape=("d", "alpha", "channel"),
-    version=3,
     minutes={"quick": 0.5, "paper": 1.5},
     claims=(
         Claim(
@@ -203,7 +202,6 @@ BETA = Figure(
     ),
     shared=("beta",),
     shape=("d",),
-    version=2,
     minutes={"quick": 0.2, "paper": 0.2},
     claims=(
         Claim(

@@ -88,7 +88,6 @@ SOFTMAX = Figure(
         "alpha",
     ),
     shape=("d", "tokens", "alpha"),
-    version=2,
     minutes={"quick": 0.3, "paper": 2},
     claims=(
         Claim(

@@ -76,7 +76,6 @@ SPECTRA = Figure(
     draw=draw,
     independent_of=("d",),
     shape=("d", "alpha"),
-    version=2,
     minutes={"quick": 1.0, "paper": 1.5},
     claims=(
         Claim(

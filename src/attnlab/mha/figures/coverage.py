@@ -96,7 +96,6 @@ COVERAGE = Figure(
     ),
     shape=("n",),
     minutes={"quick": 0.5, "paper": 6.0},
-    version=2,
     claims=(
         Claim(
             id="mha.certificate.loss",

@@ -97,7 +97,6 @@ HULL = Figure(
     shared=("n",),
     shape=("n",),
     minutes={"quick": 0.8, "paper": 15.0},
-    version=2,
     claims=(
         Claim(
             id="mha.hull.span",

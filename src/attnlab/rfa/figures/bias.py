@@ -181,7 +181,6 @@ SCALE = Figure(
     draw=draw_scale,
     shared=("scale",),
     minutes={"quick": 0.1, "paper": 1.5},
-    version=2,
     claims=(
         Claim(
             "rfa.scale-optimum",

@@ -97,7 +97,6 @@ COMPLEXITY = Figure(
     draw=draw,
     independent_of=("n_keys: | RFA", "n_keys: | BRFA"),
     minutes={"quick": 0.01, "paper": 0.01},
-    version=2,
     claims=(
         Claim(
             "rfa.complexity-growth",
