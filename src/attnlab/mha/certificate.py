@@ -53,7 +53,7 @@ class Certificate:
         )
 
     def _mean(self) -> str:
-        if not np.isfinite(self.loss_bound):
+        if self.loss_bound >= self.cut:  # no statement, or one that the cut alone makes true
             return ""
         if self.label_bound is not None:
             return f"mean squared error <= {self.loss_bound:.2g} if no label exceeds {self.label_bound:g}, and "
