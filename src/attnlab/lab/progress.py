@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from attnlab.lab.durations import CORES
 from attnlab.lab.outcome import Outcome
 
 LOG_SECONDS = 60.0
@@ -24,16 +26,22 @@ def silent(outcome: Outcome) -> None:
     """Say nothing."""
 
 
-# So many cells of a figure are worth as much as its stated time when its cells to come are judged.
-PRIOR_CELLS = 3
+# The stated times are worth as much as so many seconds of measured cells when the pace of this machine is judged.
+STATED_SECONDS = 30.0
 
 
 @dataclass
 class TimeLeft:
-    """Seconds to the end: cells to come of each figure, times what one takes, over the cells computed side by side.
+    """Seconds to the end: what the cells to come take, over the cells computed side by side.
 
-    Counting cells alone would mislead: a cell of one figure may take a thousand times that of another. A figure's
-    stated time is scaled by what the others took against theirs, and gives way to its own cells as they are measured.
+    Counting cells alone would mislead: a cell of one figure may take a thousand times that of another. What a figure
+    that has begun still takes is the geometric mean of two guesses: its finished cells, continued, which is wrong where
+    large sizes come last or first, and its stated time at the pace of the other figures, less what it took so far.
+
+    Parameters
+    ----------
+    expected : stated seconds of one cell of each figure; zero if not known.
+    missing : number of cells to come of each figure.
     """
 
     expected: Mapping[str, float]
@@ -55,15 +63,24 @@ class TimeLeft:
 
     def left(self) -> float:
         """The seconds that are left, after at least one cell."""
-        taken = sum(self._taken.values())
-        pace = taken / sum(count * self._stated[name] for name, count in self._done.items())
-        work = sum((count - self._done[name]) * self._one(name, pace) for name, count in self.missing.items())
-        return work * (time.monotonic() - self._start) / max(taken, 1e-9)
+        side_by_side = sum(self._taken.values()) / max(time.monotonic() - self._start, 1e-9)
+        return sum(map(self._rest, self.missing)) / max(side_by_side, 1e-9)
 
-    def _one(self, figure: str, pace: float) -> float:
-        """Seconds of one more cell of a figure."""
-        prior = PRIOR_CELLS * pace * self._stated[figure]
-        return (self._taken[figure] + prior) / (self._done[figure] + PRIOR_CELLS)
+    def _rest(self, figure: str) -> float:
+        """Seconds that all cells to come of a figure take, one after another."""
+        count, done, taken = self.missing[figure], self._done[figure], self._taken[figure]
+        by_pace = self._pace(without=figure) * self._stated[figure] * count - taken
+        if not done:
+            return by_pace
+        continued = taken / done * (count - done)
+        # a statement that is used up was too low
+        return math.sqrt(continued * max(by_pace, continued * done / count))
+
+    def _pace(self, without: str) -> float:
+        """What a stated second takes here, by the other figures."""
+        others = [name for name in self._done if name != without]
+        stated = sum(self._done[name] * self._stated[name] for name in others)
+        return (STATED_SECONDS + sum(self._taken[name] for name in others)) / (STATED_SECONDS + stated)
 
 
 @dataclass
@@ -100,9 +117,11 @@ def reporting(
 ) -> Iterator[Reporter]:
     """The reporter that suits the output: nothing, a bar, or lines.
 
-    ``missing`` counts the cells to come of each figure, ``expected`` the seconds of one cell.
+    ``missing`` counts the cells to come of each figure, ``expected`` is the stated time of a figure on two cores over
+    its cells, in seconds: half of what one cell takes.
     """
-    total, clock = sum(missing.values()), TimeLeft(expected, missing)
+    total = sum(missing.values())
+    clock = TimeLeft({name: CORES * seconds for name, seconds in expected.items()}, missing)
     if quiet or total == 0:
         yield silent
     elif not console.is_terminal:
