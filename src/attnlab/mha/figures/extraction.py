@@ -93,7 +93,7 @@ EXTRACTION = Figure(
     title="Several heads from value queries",
     paper="arXiv:2608.03294",
     shows=(
-        "All heads of a layer come out of its answers to rounding, and with inexact answers in proportion to their "
+        "All heads of a layer are recovered from its answers to rounding, from inexact answers in proportion to their "
         "error (lifted separation and labelled directions: ours; poles after the paper)."
     ),
     scales={"quick": _scale(4, [2, 4, 8], [24, 32]), "paper": _scale(10, [2, 4, 6, 8], [24, 32, 48, 64])},

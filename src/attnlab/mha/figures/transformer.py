@@ -115,7 +115,7 @@ TRANSFORMER = Figure(
     title="The attention layers of a language model, from their answers",
     paper="arXiv:2608.03294",
     shows=(
-        "All twelve heads of an attention layer of MiniLM, biases included, come out of a black box of the layer to "
+        "All twelve heads of an attention layer of MiniLM, biases included, are recovered from queries to the layer to "
         "rounding in float64 and to a part in ten thousand in float32 (value queries, lifted separation: ours). Two of "
         "the six layers at quick scale, all at paper scale."
     ),

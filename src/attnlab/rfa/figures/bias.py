@@ -82,7 +82,7 @@ def _closed_gap(records: Records) -> float:
 
 ROTATION = Figure(
     name="rfa.rotation",
-    title="The bias must point the way of the target",
+    title="The bias must be aligned with the target",
     paper=f"{PAPER}, biased RFA; the family is ours",
     shows="An identity bias gains exactly as far as the target's correlations are along the identity; a bias along the "
     "target's rotation mirrors it, and one estimated from the data recovers part of the gain. " + CAPTION,

@@ -67,7 +67,7 @@ KEY_COUNT = Figure(
     title="The number of keys",
     paper=f"{PAPER}, sample complexity free of the number of keys",
     shows="At fixed n the error of RFA on key averages barely depends on N, that of RFMLP grows; on functions of the "
-    "query RFA even improves with N, and at N = 2 RFMLP wins. " + CAPTION,
+    "query RFA improves with N, and at N = 2 RFMLP is better. " + CAPTION,
     scales={
         "quick": [
             Grid(

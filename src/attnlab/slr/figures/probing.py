@@ -177,7 +177,7 @@ PROBING = Figure(
     name="slr.probing",
     title="Locations and values in a language model",
     paper="arXiv:2410.01537, section 2; with MiniLM instead of BERT, and a sharper design of ours",
-    shows="From layer two on, one direction tells which word decides and another what it says, on new nouns too.",
+    shows="From layer two on, one direction gives the deciding word and another its value, on new nouns too.",
     scales={
         "quick": [
             Grid({"design": "clauses", "frame": list(FRAMES), "n": 800}, seeds=5),
