@@ -121,7 +121,9 @@ def spectral_of(S: np.ndarray) -> Callable[[], Any]:
 def descent(n: float) -> Callable[[], Any]:
     task = aim.Task(60, rho=RHO)
     X, y = task.sample(int(n))
-    return lambda: aim.GradientDescent(30, 8, n_steps=20, random_state=0, tol=1e9).fit(X, y).weights_
+    return lambda: (
+        aim.GradientDescent(30, 8, optimizer=aim.Adam(n_steps=20, tol=1e9), random_state=0).fit(X, y).weights_
+    )
 
 
 def curve(points: float) -> Callable[[], Any]:

@@ -170,9 +170,8 @@ def gdrate(
     flops = 4.0 * len(X) * TOKENS * d * task.width * inits * steps
     rows = []
     for precision in precisions:
-        model = aim.GradientDescent(
-            task.width, inits, n_steps=steps, compute=Compute(precision=precision), random_state=0, tol=1e9
-        )
+        adam = aim.Adam(n_steps=steps, tol=1e9, compute=Compute(precision=precision))
+        model = aim.GradientDescent(task.width, inits, optimizer=adam, random_state=0)
         rate = flops / measure(lambda model=model: model.fit(X, y).weights_, 3).median
         detail = (
             f"d={d}, n={len(X)}, {inits} initialisations, {steps} steps, transfers included; {rate / 1e12:.1f} TFLOP/s"

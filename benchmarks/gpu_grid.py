@@ -72,7 +72,7 @@ def cell(tokens: int, alpha: float, teacher: int, deadline: float) -> Record | N
     task = aim.Task(D, tokens, RHO, seed=teacher)
     X, y = task.sample(task.n_samples(alpha), seed=(teacher + 1) * 1000 + tokens)
     compute = Compute(precision=PRECISION, memory=4e10)
-    model = aim.GradientDescent(task.width, INITS, compute=compute, random_state=teacher).fit(X, y)
+    model = aim.GradientDescent(task.width, INITS, optimizer=aim.Adam(compute=compute), random_state=teacher).fit(X, y)
     error = lambda S: float(((S - task.S) ** 2).sum() / D)  # noqa: E731
     single = float(np.mean([error(aim.matrix(W)) for W in model.weights_]))
     return tokens, alpha, teacher, single, error(model.S_), float(model.loss_.max()), bayes_error(tokens, alpha)

@@ -1,8 +1,9 @@
 """Figures draw what they were asked for, not only the settings they ship with."""
 
+import numpy as np
 import pytest
 
-from attnlab.aim.figures import FIGURES, hardmax, softmax
+from attnlab.aim.figures import FIGURES, descent, hardmax, softmax
 from attnlab.common.records import Records
 from attnlab.lab import drawn
 
@@ -28,6 +29,14 @@ def test_hardmax_draws_another_width_beside_the_published_curve():
     correct, published = hardmax.draw(records(rho=0.8, tokens=2)).axes
     assert r"$\rho = 0.8$" in legend(correct)
     assert len(published.lines) == len(correct.lines)
+
+
+def test_a_quarter_of_the_gap_of_averaged_descent_is_the_number_of_starts():
+    """The shipped grid: A_m = A + (E_1 - A)/m with m = 32 starts; docs/aim.md quotes what is left."""
+    rows = [row for row in descent.read_grid() if 0.1 < row["alpha"] * (row["tokens"] ** 2 + row["tokens"] - 2) < 0.6]
+    single, averaged, bayes = (np.array([row[name] for row in rows]) for name in ("single", "averaged", "se"))
+    starts = (single - averaged).mean() / 31
+    assert 0.2 < starts / (averaged - bayes).mean() < 0.3
 
 
 SMALL = {"d": 16, "inits": 2, "points": 5, "samples": 200}

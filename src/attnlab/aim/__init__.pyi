@@ -10,6 +10,7 @@ from .channels import UserChannel as UserChannel
 from .deep.task import DeepTask as DeepTask
 from .learners.amp import AMP as AMP
 from .learners.deep_amp import DeepAMP as DeepAMP
+from .learners.gradient_descent import Adam as Adam
 from .learners.gradient_descent import GradientDescent as GradientDescent
 from .learners.gradient_descent import matrix as matrix
 from .learners.nuclear_norm import NuclearNorm as NuclearNorm

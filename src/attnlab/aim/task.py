@@ -10,18 +10,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attnlab.aim.channels import Channel, as_channel
+from attnlab.aim.channels import Channel, OfChannel, as_channel
 from attnlab.aim.indices import Layout, Mask
 from attnlab.aim.spectrum import singular, tied
 from attnlab.aim.token_stream import TokenStream
 from attnlab.common.seeds import Seed, seed_sequence, stream
 from attnlab.common.validation import integer, positive
-
-
-class OfChannel(float):
-    """A parameter that the task copied from its channel. ``dataclasses.replace`` hands it back beside the channel,
-    which is not the same as a user who gives it twice.
-    """
 
 
 @dataclass(frozen=True)
@@ -64,8 +58,6 @@ class Task:
         tied.check_rho(self.rho)
         layout = Layout.of(self.tokens, self.tied, self.attention, self.mask)
         given = {name: getattr(self, name) for name in ("beta", "noise")}
-        if isinstance(self.channel, Channel):
-            given = {name: None if isinstance(value, OfChannel) else value for name, value in given.items()}
         channel = as_channel(self.channel, **given)
         channel.check(layout)
         if not np.isinf(self.rho) and self.width < 1:
@@ -83,8 +75,7 @@ class Task:
     @property
     def law(self) -> Channel:
         """The output channel."""
-        assert isinstance(self.channel, Channel)
-        return self.channel
+        return as_channel(self.channel)
 
     @functools.cached_property
     def layout(self) -> Layout:

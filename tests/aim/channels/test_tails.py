@@ -11,6 +11,8 @@ from attnlab.aim.channels import Hardmax
 from attnlab.aim.channels.log_concave import hazard, hazard_means
 from attnlab.aim.indices import Layout
 
+COMPILED = jax.jit(Hardmax().g, static_argnames="layout")
+
 
 def log_integrand(x, k):
     """Two tied tokens, both logit differences k standard deviations on the wrong side."""
@@ -29,13 +31,13 @@ def slope_by_quadrature(k):
     return np.sqrt(1.5) * quad(lambda x: weight(x) * rate(x), *ends)[0] / quad(weight, *ends)[0]
 
 
-@pytest.mark.parametrize("k", [-40.0, -20.0, -15.0, -3.0, 0.0, 5.0])
+@pytest.mark.parametrize("k", [-40.0, -15.0, 0.0, 5.0])
 def test_two_tied_tokens(k):
     V = 0.7
     h = k * np.sqrt(3 * V)
     omega = np.array([[h / np.sqrt(2), 0.0, h / np.sqrt(2)]])
     with jax.enable_x64(True):
-        g = np.asarray(Hardmax().g(jnp.array([[0.0, 1.0]]), jnp.asarray(omega), jnp.asarray(V), Layout(2, 2)))
+        g = np.asarray(COMPILED(jnp.array([[0.0, 1.0]]), jnp.asarray(omega), jnp.asarray(V), layout=Layout(2, 2)))
     slope = g[0, 0] / np.sqrt(2) * np.sqrt(3 * V)
     assert slope == pytest.approx(slope_by_quadrature(k), rel=1e-6)
 
@@ -47,10 +49,10 @@ def test_the_reference_value():
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_hazard_in_both_precisions(dtype):
-    u = np.array([-40.0, -10.0, -4.1, -3.9, 0.0, 3.0])
+    u = np.array([-60.0, -40.0, -10.0, -4.1, -3.9, 0.0, 3.0])
     expected = np.exp(-(u**2) / 2 - np.log(2 * np.pi) / 2 - log_ndtr(u))
     with jax.enable_x64(True):
-        found = np.asarray(hazard(jnp.asarray(u, dtype)))
+        found = np.asarray(hazard(jnp.asarray(u, dtype), jax.scipy.special.log_ndtr(jnp.asarray(u, dtype))))
     assert found.dtype == dtype
     np.testing.assert_allclose(found, expected, rtol=2e-5 if dtype == jnp.float32 else 1e-10)
 
@@ -59,7 +61,7 @@ def test_hazard_in_both_precisions(dtype):
 def test_untied_rows(lead):
     with jax.enable_x64(True):
         a = jnp.array([[lead, lead / 2]])
-        log_z, means = hazard_means(a, jnp.ones_like(a))
+        log_z, means = jax.jit(hazard_means)(a, jnp.ones_like(a))
     x = np.linspace(-60, 60, 240_001)
     log_p = -(x**2) / 2 + log_ndtr(lead + x) + log_ndtr(lead / 2 + x)
     p = np.exp(log_p - log_p.max())

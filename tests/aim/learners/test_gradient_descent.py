@@ -46,9 +46,10 @@ def test_averaging_at_d_100_comes_close_to_the_bayes_error(alpha):
 def test_groups_of_initialisations_change_nothing():
     task = aim.Task(16, seed=1)
     X, y = task.sample(60, seed=2)
-    options = {"n_steps": 30, "random_state": 0}
-    together = aim.GradientDescent(8, 5, **options).fit(X, y)
-    apart = aim.GradientDescent(8, 5, compute=Compute(memory=1.0), **options).fit(X, y)
+    together, apart = (
+        aim.GradientDescent(8, 5, optimizer=aim.Adam(n_steps=30, compute=compute), random_state=0).fit(X, y)
+        for compute in (Compute(), Compute(memory=1.0))
+    )
     # Adam divides by the root of a small second moment: float32 rounding is amplified over 30 steps
     np.testing.assert_allclose(apart.S_, together.S_, atol=1e-3)
 
@@ -61,7 +62,7 @@ def draw(layout, n, d, starts, width, seed=0):
     return rng.standard_normal((n, layout.tokens, d)), rng.standard_normal((2 - layout.tied, d, starts, width))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS[1::2], ids=str)
 def test_student_indices_are_the_task_s(layout):
     X, factors = draw(layout, 20, 12, 3, 5)
     with jax.enable_x64(True):
@@ -74,10 +75,14 @@ def test_student_indices_are_the_task_s(layout):
         np.testing.assert_allclose(found[:, i], layout.indices(X, aim.matrix(W)), atol=1e-10)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize(
-    ("channel", "loss"),
-    [(Softmax(1.5), "squared_output"), (Softmax(1.5), "cross_entropy"), (Softmax(), "logits"), (Linear(), "logits")],
+    ("layout", "channel", "loss"),
+    [
+        (LAYOUTS[0], Linear(), "logits"),
+        (LAYOUTS[1], Softmax(1.5), "squared_output"),
+        (LAYOUTS[2], Softmax(1.5), "cross_entropy"),
+        (LAYOUTS[3], Softmax(), "logits"),
+    ],
 )
 def test_the_slope_is_the_gradient_of_the_objective(layout, channel, loss):
     X, factors = draw(layout, 7, 6, 2, 3)
@@ -92,24 +97,23 @@ def test_the_slope_is_the_gradient_of_the_objective(layout, channel, loss):
 
     with jax.enable_x64(True):
         factors, *data = (jnp.asarray(values) for values in (factors, X, target, weight))
-        slope = losses_and_slope(factors, *data, objective, "highest")[1]
-        np.testing.assert_allclose(slope, jax.grad(value)(factors), atol=1e-11)
+        slope = jax.jit(lambda factors: losses_and_slope(factors, *data, objective, "highest")[1])(factors)
+        np.testing.assert_allclose(slope, jax.jit(jax.grad(value))(factors), atol=1e-11)
 
 
 def test_data_that_are_not_fitted_are_not_success():
     X, y = aim.Task(16, seed=1).sample(60, seed=2)
     with pytest.warns(ConvergenceWarning, match="data not fitted"):
-        model = aim.GradientDescent(8, n_steps=3, random_state=0).fit(X, y)
+        model = aim.GradientDescent(8, optimizer=aim.Adam(n_steps=3), random_state=0).fit(X, y)
     assert not model.converged_
 
 
 def test_both_predictions(fitted):
     task, model = fitted
     X, y = task.sample(500, seed=4)
-    plug_in = model.score(X, y)
-    averaged = model.set_params(prediction="bayes").score(X, y)
-    assert 0.3 < plug_in < 1
-    assert 0.3 < averaged < 1
+    away = ((y - y.mean(axis=0)) ** 2).sum()
+    assert 0.3 < model.score(X, y) < 1
+    assert 0.3 < 1 - ((y - model.predict_mean(X)) ** 2).sum() / away < 1
 
 
 def test_bad_parameters_are_named():

@@ -14,7 +14,7 @@ from attnlab.aim.channels.softmax import Softmax
 from attnlab.aim.channels.user import UserChannel
 from attnlab.common.validation import one_of
 
-__all__ = ["CHANNELS", "Channel", "Hardmax", "Linear", "NotSolved", "Softmax", "UserChannel", "as_channel"]
+__all__ = ["CHANNELS", "Channel", "Hardmax", "Linear", "NotSolved", "OfChannel", "Softmax", "UserChannel", "as_channel"]
 
 CHANNELS: dict[str, Callable[..., Channel]] = {
     "softmax": Softmax,
@@ -24,12 +24,19 @@ CHANNELS: dict[str, Callable[..., Channel]] = {
 }
 
 
+class OfChannel(float):
+    """A parameter that a task copied from its channel. ``dataclasses.replace`` hands it back beside the channel,
+    which is not the same as a user who gives it twice.
+    """
+
+
 def as_channel(channel: str | Channel, **given: Any) -> Channel:
     """A channel by name with its parameters (None: not given); an object has its own, and giving one again is an
     error.
     """
     given = {name: value for name, value in given.items() if value is not None}
     if isinstance(channel, Channel):
+        given = {name: value for name, value in given.items() if not isinstance(value, OfChannel)}
         if given:
             raise ValueError(f"{', '.join(given)} is given twice: the channel {channel} has it")
         return channel

@@ -20,20 +20,22 @@ from attnlab.common.gaussian import gauss_hermite
 
 NODES = 32
 NEWTON_STEPS = 12
-TAIL = -4.0  # below it a continued fraction: the ratio of two tiny numbers would lose its digits, in float32 first
-FRACTION_DEPTH = 24
+# Below the first number hazard is a continued fraction of the second's depth: the ratio of two tiny numbers loses its
+# digits there. In float64 that is far out, where three terms are exact to rounding.
+TAIL = {"float32": (-4.0, 24), "float64": (-40.0, 3)}
 HALF_LOG = float(np.log(2 * np.pi) / 2)  # a Python number keeps float32 arrays float32
 
 
-def hazard(u: jax.Array) -> jax.Array:
-    r"""phi(u) / Phi(u): for u = -t far in the tail t + 1/(t + 2/(t + 3/(t + ...)))."""
-    t = jnp.maximum(-u, -TAIL)
+def hazard(u: jax.Array, log_phi: jax.Array) -> jax.Array:
+    r"""phi(u) / Phi(u) from log Phi(u): for u = -t far in the tail t + 1/(t + 2/(t + 3/(t + ...)))."""
+    tail, most = TAIL[str(u.dtype)]
+    t = jnp.maximum(-u, -tail)
     fraction = t
-    for depth in range(FRACTION_DEPTH, 0, -1):
+    for depth in range(most, 0, -1):
         fraction = t + depth / fraction
-    near = jnp.maximum(u, TAIL)
-    ratio = jnp.exp(-(near**2) / 2 - HALF_LOG - log_ndtr(near))
-    return jnp.where(u < TAIL, fraction, ratio)
+    near = u >= tail
+    ratio = jnp.exp(jnp.where(near, -(u**2) / 2 - HALF_LOG - log_phi, 0.0))
+    return jnp.where(near, ratio, fraction)
 
 
 def hazard_means(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -49,9 +51,10 @@ def hazard_means(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     spread = 1 / jnp.sqrt(curvature)
     nodes = x[..., None] + spread[..., None] * xi
     u = a[..., None, :] + b[..., None, :] * nodes[..., None]
-    log_p = jnp.log(weights) + xi**2 / 2 - nodes**2 / 2 + log_ndtr(u).sum(axis=-1)
+    log_phi = log_ndtr(u)
+    log_p = jnp.log(weights) + xi**2 / 2 - nodes**2 / 2 + log_phi.sum(axis=-1)
     log_z = logsumexp(log_p, axis=-1, keepdims=True)
-    means = jnp.einsum("...j,...ji->...i", jnp.exp(log_p - log_z), hazard(u))
+    means = jnp.einsum("...j,...ji->...i", jnp.exp(log_p - log_z), hazard(u, log_phi))
     return log_z[..., 0] + jnp.log(spread), means
 
 
@@ -60,5 +63,5 @@ def _slope_and_curvature(a: jax.Array, b: jax.Array, x: jax.Array) -> tuple[jax.
     Newton's method cannot run away.
     """
     u = a + b * x[..., None]
-    rate = hazard(u)
+    rate = hazard(u, log_ndtr(u))
     return -x + (b * rate).sum(axis=-1), 1 + (b**2 * jnp.clip(rate * (u + rate), 0.0, 1.0)).sum(axis=-1)

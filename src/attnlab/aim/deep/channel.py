@@ -28,10 +28,10 @@ from attnlab.common.gaussian import gauss_hermite
 U = np.array([[np.sqrt(2.0), -1.0, 0.0], [0.0, -1.0, np.sqrt(2.0)]])
 ROOT = np.linalg.cholesky(U @ U.T)
 FLOORS = (0.5, 0.2, 0.07)  # smallest width of the nodes, in prior standard deviations, at each move
-NODES = 17
+NODES, MOVING = 17, 9  # of one dimension in the integral, and while its nodes are moved, which needs no digits
 
 
-class DeepOutput(NamedTuple):
+class Outputs(NamedTuple):
     """The output functions of the two layers, (n, 3) each, and log Z, (n,)."""
 
     g1: jax.Array
@@ -76,14 +76,12 @@ def logit_differences(y: np.ndarray, beta: float) -> np.ndarray:
 
 def output_functions(
     w: jax.Array, omega1: jax.Array, omega2: jax.Array, V1: Any, V2: Any, skip: float = 1.0, beta: float = 1.0
-) -> DeepOutput:
+) -> Outputs:
     """g of both layers for w (n, 2) and means (n, 3)."""
-    nodes, weights = gauss_hermite(NODES)
-    xi = jnp.asarray(list(itertools.product(nodes, nodes)))
-    log_w = jnp.log(jnp.asarray([a * b for a, b in itertools.product(weights, weights)]))
     centre, spread = omega1 @ U.T, jnp.sqrt(V1) * ROOT
     mean, scale = jnp.zeros((len(w), 2)), jnp.broadcast_to(jnp.eye(2), (len(w), 2, 2))
     for floor in (*FLOORS, None):
+        xi, log_w = _plane(NODES if floor is None else MOVING)
         x = mean[:, None] + jnp.einsum("nij,kj->nki", scale, xi)
         u = centre[:, None] + x @ spread.T
         log_p, pull = _second_layer(w, u, omega2, V2, skip, beta)
@@ -94,7 +92,14 @@ def output_functions(
         if floor is not None:
             mean, scale = _moved(p, x, floor)
     g1 = jnp.einsum("nk,nki->ni", p, x) @ np.linalg.inv(ROOT) @ U / jnp.sqrt(V1)
-    return DeepOutput(g1, jnp.einsum("nk,nki->ni", p, pull), log_z)
+    return Outputs(g1, jnp.einsum("nk,nki->ni", p, pull), log_z)
+
+
+def _plane(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes (count^2, 2) of the standard Gaussian in the plane, and log weights."""
+    nodes, weights = gauss_hermite(count)
+    xi = np.array(list(itertools.product(nodes, nodes)))
+    return xi, np.log([a * b for a, b in itertools.product(weights, weights)])
 
 
 def _second_layer(w: Any, u: Any, omega2: Any, V2: Any, skip: float, beta: float) -> tuple[Any, Any]:

@@ -47,9 +47,9 @@ def tables() -> dict[str, Any]:
 VIEW = View(
     title="Attention-indexed models",
     question="How many sequences does one need to learn a full-width attention matrix?",
-    text="A d × d attention matrix S of rank ρd is planted and seen through the attention it gives to random sequences "
-    "of T tokens. With softmax attention the smallest possible error falls to exactly zero at a finite number of "
-    "samples; with hardmax it never does. Message passing (AMP) follows the line.",
+    text="A d × d attention matrix S of rank ρd is planted; the data are its attention weights on random sequences "
+    "of T tokens. With softmax the smallest possible error is exactly zero from a finite number of samples on; "
+    "with hardmax it never is. Message passing (AMP) reaches this error.",
     charts=("aim-error", "aim-phases", "aim-spectrum"),
     wide=("aim-spectrum",),
     sources=("2506.01582",),

@@ -20,6 +20,7 @@ from attnlab.common.statistics import Statistic, absolute, difference, each, lar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+PAPER_ALPHAS = [0.15, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55]
 STARTS = {"uninformed": (1.0, 1.0), "informed": (0.01, 0.01)}
 
 
@@ -51,18 +52,8 @@ def draw(records: Records) -> Canvas:
             if what not in records.values("what"):
                 continue
             alpha, mean, sem = records.curve("alpha", layer, what=what)
-            ax.errorbar(
-                alpha,
-                mean,
-                yerr=np.nan_to_num(sem),
-                color=color,
-                marker=marker,
-                markersize=9,
-                markerfacecolor="none",
-                capsize=2,
-                label=f"state evolution, {what}",
-                gid="theory",
-            )
+            style = {"color": color, "marker": marker, "markersize": 9, "markerfacecolor": "none", "capsize": 2}
+            ax.errorbar(alpha, mean, np.nan_to_num(sem), **style, label=f"state evolution, {what}", gid="theory")
         if "amp" in records.values("what"):
             points(ax, records.curve("alpha", layer, what="amp"), color="black", fmt="^", label="AMP")
         ax.set(xlabel=r"samples $\alpha = n/d^2$", ylim=(0, 1))
@@ -88,22 +79,11 @@ DEEP = Figure(
     ),
     scales={
         "quick": [
-            Grid(
-                {"what": ["uninformed", "informed"], "alpha": [0.15, 0.3, 0.4], "samples": 256, "iterations": 30},
-                seeds=10,
-            ),
+            Grid({"what": list(STARTS), "alpha": [0.15, 0.3, 0.4], "samples": 256, "iterations": 30}, seeds=10),
             Grid({"what": "amp", "d": 40, "alpha": [0.15, 0.3]}, seeds=2),
         ],
         "paper": [
-            Grid(
-                {
-                    "what": ["uninformed", "informed"],
-                    "alpha": [0.15, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55],
-                    "samples": 4096,
-                    "iterations": 200,
-                },
-                seeds=3,
-            ),
+            Grid({"what": list(STARTS), "alpha": PAPER_ALPHAS, "samples": 4096, "iterations": 200}, seeds=3),
             Grid({"what": "amp", "d": 100, "alpha": [0.15, 0.3, 0.4]}, seeds=4),
         ],
     },

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, law_of, run_amp, task_of
-from attnlab.aim.learners.gradient_descent import GradientDescent, matrix
+from attnlab.aim.figures.simulate import ERROR, PAPER, law_of, run_amp, task_of
+from attnlab.aim.learners.gradient_descent import Adam, GradientDescent, matrix
 from attnlab.common.claim import Claim, at_least, between
 from attnlab.common.drawing import COLORS, MARKERS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
+GD, AMP = {"learner": "gd", "rho": 0.5}, {"learner": "amp", "rho": 0.5}
+MANY = {"scaled": [0.2, 0.4, 0.6], "inits": 32, "steps": 1000}
 GRID = "gradient_descent_d200.csv"  # measured once on a GPU (benchmarks/gpu_grid.py); its first lines say how
 
 
@@ -33,7 +35,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     task = task_of(params, branch(seed, "plant"))
     X, y = task.sample(task.n_samples(cell["alpha"]), branch(seed, "data"))
     model = GradientDescent(
-        task.width, params["inits"], n_steps=params["steps"], random_state=branch(seed, "learner")
+        task.width, params["inits"], optimizer=Adam(n_steps=params["steps"]), random_state=branch(seed, "learner")
     ).fit(X, y)
     single = [((matrix(W) - task.S) ** 2).sum() / task.d for W in model.weights_]
     return {
@@ -71,7 +73,7 @@ def draw(records: Records) -> Canvas:
         line(ax, np.r_[1, scale * end, scale * alpha], np.r_[0, 0, error], color="black", label="Bayes error", zorder=0)
         ax.set(xlabel=r"rescaled samples $\alpha\,(T^2 + T - 2)$", xlim=(0, 1), ylim=(0, 2.1))
         ax.legend(loc="upper right", fontsize=7.5)
-    first.set_ylabel(r"estimation error $\|S - \hat S\|^2/d$")
+    first.set_ylabel(ERROR)
     return canvas
 
 
@@ -117,64 +119,19 @@ DESCENT = Figure(
     ),
     scales={
         "quick": [
-            Grid(
-                {
-                    "learner": "gd",
-                    "d": [30, 50],
-                    "tokens": 2,
-                    "rho": 0.5,
-                    "scaled": [0.2, 0.4, 0.6],
-                    "inits": 16,
-                    "steps": 1000,
-                },
-                seeds=4,
-            ),
-            Grid(
-                {"learner": "gd", "d": 50, "tokens": 3, "rho": 0.5, "scaled": 0.4, "inits": 16, "steps": 1000}, seeds=4
-            ),
-            Grid({"learner": "amp", "d": 60, "tokens": [2, 3, 4], "rho": 0.5, "scaled": [0.3, 0.5]}, seeds=32),
+            Grid({**GD, "d": [30, 50], "tokens": 2, "scaled": [0.2, 0.4, 0.6], "inits": 16, "steps": 1000}, seeds=4),
+            Grid({**GD, "d": 50, "tokens": 3, "scaled": 0.4, "inits": 16, "steps": 1000}, seeds=4),
+            Grid({**AMP, "d": 60, "tokens": [2, 3, 4], "scaled": [0.3, 0.5]}, seeds=32),
         ],
-        "paper": [
-            # a run at d = 200 takes sixteen times as long as one at d = 100
-            Grid(
-                {
-                    "learner": "gd",
-                    "d": [50, 100, 200],
-                    "tokens": 2,
-                    "rho": 0.5,
-                    "scaled": [0.2, 0.4, 0.6],
-                    "inits": 32,
-                    "steps": 1000,
-                },
-                seeds=4,
-            ),
-            Grid(
-                {
-                    "learner": "gd",
-                    "d": 100,
-                    "tokens": [3, 6],
-                    "rho": 0.5,
-                    "scaled": [0.2, 0.4, 0.6],
-                    "inits": 32,
-                    "steps": 1000,
-                },
-                seeds=4,
-            ),
-            Grid(
-                {"learner": "amp", "d": 150, "tokens": [2, 3, 4], "rho": 0.5, "scaled": [0.2, 0.3, 0.5, 0.6]}, seeds=20
-            ),
+        "paper": [  # a run at d = 200 takes sixteen times as long as one at d = 100
+            Grid({**GD, **MANY, "d": [50, 100, 200], "tokens": 2}, seeds=4),
+            Grid({**GD, **MANY, "d": 100, "tokens": [3, 6]}, seeds=4),
+            Grid({**AMP, "d": 150, "tokens": [2, 3, 4], "scaled": [0.2, 0.3, 0.5, 0.6]}, seeds=20),
         ],
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "d",
-        "tokens",
-        "rho: GPU run",
-        "scaled",
-        "inits",
-        "steps",
-    ),
+    independent_of=("d", "tokens", "rho: GPU run", "scaled", "inits", "steps"),
     shape=("learner", "d", "tokens", "scaled"),
     minutes={"quick": 1.2, "paper": 100},
     claims=(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, law_of, run_amp, solve, task_of
+from attnlab.aim.figures.simulate import ERROR, PAIR, PAPER, law_of, run_amp, solve, task_of
 from attnlab.aim.task import Task
 from attnlab.common.claim import Claim, at_most, between
 from attnlab.common.drawing import COLORS, line, panels, points
@@ -45,22 +45,11 @@ def draw_path(records: Records) -> Canvas:
     canvas, axes = panels(1, 1, width=5.0, height=3.5)
     ax = axes[0, 0]
     for color, alpha in zip(COLORS, records.values("alpha"), strict=False):
-        line(
-            ax,
-            np.arange(STEPS + 1),
-            _evolution(law_of(records.where(alpha=alpha)), alpha, records.values("damping")[0]),
-            color=color,
-            label=rf"state evolution, $\alpha = {alpha:g}$",
-        )
-        points(
-            ax,
-            records.curve("iteration", "mse", alpha=alpha),
-            color=color,
-            label=rf"AMP, $d = {records.values('d')[-1]}$",
-        )
-    ax.set(
-        xlabel="iteration", ylabel=r"estimation error $\|S - \hat S\|^2/d$", ylim=(0, 1.05), xlim=(-0.3, STEPS + 0.3)
-    )
+        path = _evolution(law_of(records.where(alpha=alpha)), alpha, records.values("damping")[0])
+        line(ax, np.arange(STEPS + 1), path, color=color, label=rf"state evolution, $\alpha = {alpha:g}$")
+        label = rf"AMP, $d = {records.values('d')[-1]}$"
+        points(ax, records.curve("iteration", "mse", alpha=alpha), color=color, label=label)
+    ax.set(xlabel="iteration", ylabel=ERROR, ylim=(0, 1.05), xlim=(-0.3, STEPS + 0.3))
     ax.legend(ncols=2, loc="upper right")
     return canvas
 
@@ -76,8 +65,8 @@ TRAJECTORY = Figure(
     paper=PAPER,
     shows="The error of AMP after each iteration lies on the curve computed without any data.",
     scales={
-        "quick": [Grid({"d": 160, "tokens": 2, "rho": 0.5, "alpha": [0.1, 0.16], "damping": 0.1}, seeds=4)],
-        "paper": [Grid({"d": 400, "tokens": 2, "rho": 0.5, "alpha": [0.1, 0.15], "damping": 0.1}, seeds=8)],
+        "quick": [Grid({"d": 160, **PAIR, "alpha": [0.1, 0.16], "damping": 0.1}, seeds=4)],
+        "paper": [Grid({"d": 400, **PAIR, "alpha": [0.1, 0.15], "damping": 0.1}, seeds=8)],
     },
     run=run_path,
     draw=draw_path,
@@ -109,7 +98,7 @@ def draw_sizes(records: Records) -> Canvas:
     table = Records.of({**row, "miss": row["mse"] - row["expected"]} for row in inverse)
     points(left, table.curve("inverse", "mse"), color=COLORS[0], label="AMP")
     left.axhline(next(iter(records))["se"], color="black", label="Bayes error", gid="theory")
-    left.set(xlabel="$1/d$", ylabel=r"estimation error $\|S - \hat S\|^2/d$", xlim=(0, None))
+    left.set(xlabel="$1/d$", ylabel=ERROR, xlim=(0, None))
     left.legend(loc="upper left")
     points(right, table.curve("inverse", "miss"), color=COLORS[1], label="real $-$ predicted error")
     points(right, table.curve("inverse", "gap"), color=COLORS[2], fmt="s", label="overlap with truth $-$ self-overlap")
@@ -140,11 +129,8 @@ SIZES = Figure(
         "The error falls to the Bayes error as 1/d; the algorithm's own prediction and its self-overlap become exact."
     ),
     scales={
-        "quick": [
-            Grid({"d": [40, 60], "tokens": 2, "rho": 0.5, "alpha": 0.1}, seeds=32),
-            Grid({"d": 120, "tokens": 2, "rho": 0.5, "alpha": 0.1}, seeds=32),
-        ],
-        "paper": [Grid({"d": [50, 100, 200, 400], "tokens": 2, "rho": 0.5, "alpha": 0.1}, seeds=32)],
+        "quick": [Grid({"d": [40, 60, 120], **PAIR, "alpha": 0.1}, seeds=32)],
+        "paper": [Grid({"d": [50, 100, 200, 400], **PAIR, "alpha": 0.1}, seeds=32)],
     },
     run=run_amp,
     draw=draw_sizes,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PAPER = "arXiv:2609.03858"
 NAMES = {"squared_output": "squared error", "cross_entropy": "cross-entropy"}
+TRAINED = {"rho": 0.5, "loss": list(NAMES), "init": 0.7, "time": 8.0}
 CHECKED = (2.0, 4.0, 8.0)  # times at which the claims are decided
 
 
@@ -94,34 +95,8 @@ FLOW = Figure(
         "runs of online SGD. The overlap leaves zero at once: there is no plateau."
     ),
     scales={
-        "quick": [
-            Grid(
-                {
-                    "d": 60,
-                    "rho": 0.5,
-                    "loss": ["squared_output", "cross_entropy"],
-                    "step": 0.15,
-                    "batch": 256,
-                    "init": 0.7,
-                    "time": 8.0,
-                },
-                seeds=18,
-            )
-        ],
-        "paper": [
-            Grid(
-                {
-                    "d": 200,
-                    "rho": 0.5,
-                    "loss": ["squared_output", "cross_entropy"],
-                    "step": 0.25,
-                    "batch": 512,
-                    "init": 0.7,
-                    "time": 8.0,
-                },
-                seeds=8,
-            )
-        ],
+        "quick": [Grid({"d": 60, "step": 0.15, "batch": 256, **TRAINED}, seeds=18)],
+        "paper": [Grid({"d": 200, "step": 0.25, "batch": 512, **TRAINED}, seeds=8)],
     },
     run=run,
     draw=draw,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, law_of, run_amp, task_of
+from attnlab.aim.figures.simulate import ERROR, PAPER, SAMPLES, law_of, run_amp, task_of
 from attnlab.common.claim import Claim, at_most, between
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0)
+LAW = {"tokens": 2, "channel": "hardmax"}
 SMALL_WIDTHS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 PAIR = task_of({"d": 10**6, "rho": 0.5, "channel": "hardmax"})  # two tokens, d large
+TITLES = {"hardmax": "correct output gradient", "hardmax_legacy": "published curve (bivariate density)"}
 CORRECTION = (
     "The public code and data of the paper use the bivariate density phi_2(k1, k2; r) where the derivative of "
     "Phi_2(k1, k2; r) is phi(k1) Phi((k2 - r k1)/sqrt(1 - r^2))."
@@ -39,8 +41,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 def draw(records: Records) -> Canvas:
     """Correct and published curves in two panels (the published one is for two tokens), AMP in both."""
     tokens, d, run_widths = records.values("tokens")[0], records.values("d")[-1], records.values("rho")
-    titles = {"hardmax": "correct output gradient", "hardmax_legacy": "published curve (bivariate density)"}
-    shown = list(titles) if tokens == 2 else ["hardmax"]
+    shown = list(TITLES) if tokens == 2 else ["hardmax"]
     canvas, axes = panels(1, len(shown), width=4.4, height=3.5, sharey=True)
     noise = np.logspace(-6, 3, 100)
     for ax, channel in zip(axes[0], shown, strict=True):
@@ -50,9 +51,9 @@ def draw(records: Records) -> Canvas:
             if rho in run_widths:
                 points(ax, records.curve("alpha", "mse", rho=rho, tokens=tokens), color=color)
         ax.errorbar([], [], yerr=[], fmt="o", color="gray", capsize=2, label=f"AMP, $d = {d}$")
-        ax.set(xscale="log", yscale="log", xlim=(0.02, 10), ylim=(0.003, 1.2), xlabel=r"samples $\alpha = n/d^2$")
-        ax.set_title(titles[channel], loc="left")
-    axes[0, 0].set_ylabel(r"estimation error $\|S - \hat S\|^2/d$")
+        ax.set(xscale="log", yscale="log", xlim=(0.02, 10), ylim=(0.003, 1.2), xlabel=SAMPLES)
+        ax.set_title(TITLES[channel], loc="left")
+    axes[0, 0].set_ylabel(ERROR)
     axes[0, 0].legend(loc="lower left")
     return canvas
 
@@ -80,29 +81,12 @@ HARDMAX = Figure(
     paper=f"{PAPER}, figure 1 left",
     shows="AMP with the correct output gradient lies on the recomputed Bayes error and below the published curve.",
     scales={
-        "quick": [
-            Grid({"d": 60, "tokens": 2, "channel": "hardmax", "rho": [0.5, 1.0], "alpha": [0.1, 0.3, 1.0]}, seeds=6)
-        ],
-        "paper": [
-            Grid(
-                {
-                    "d": 100,
-                    "tokens": 2,
-                    "channel": "hardmax",
-                    "rho": [0.2, 0.5, 1.0, 2.0],
-                    "alpha": [0.1, 0.2, 0.5, 1.0, 2.0],
-                },
-                seeds=16,
-            )
-        ],
+        "quick": [Grid({"d": 60, **LAW, "rho": [0.5, 1.0], "alpha": [0.1, 0.3, 1.0]}, seeds=6)],
+        "paper": [Grid({"d": 100, **LAW, "rho": [0.2, 0.5, 1.0, 2.0], "alpha": [0.1, 0.2, 0.5, 1.0, 2.0]}, seeds=16)],
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "d",
-        "rho",
-        "alpha",
-    ),
+    independent_of=("d", "rho", "alpha"),
     shape=("d", "alpha"),
     minutes={"quick": 0.6, "paper": 7},
     claims=(
@@ -138,7 +122,7 @@ def run_small(params: Params, seed: np.random.SeedSequence) -> Record:
     """Error along alpha / rho at one width (0: the limit), both channels."""
     ratio = np.logspace(-1, np.log10(20), params["points"])
     curves = {}
-    for channel in ("hardmax", "hardmax_legacy"):
+    for channel in TITLES:
         law = task_of({"d": 10**6, "channel": channel, "rho": params["rho"] or 0.5})
         limit = params["rho"] == 0
         curve = theory.small_width_mmse(law, ratio) if limit else theory.mmse(law, ratio * params["rho"])
@@ -158,12 +142,7 @@ def limit_curve(ratio: np.ndarray) -> np.ndarray:
 def draw_small(records: Records) -> Canvas:
     """Error against alpha / rho; vertical lines at the weak-recovery thresholds."""
     canvas, axes = panels(1, 2, width=4.4, height=3.5, sharey=True)
-    for ax, channel, title in zip(
-        axes[0],
-        ("hardmax", "hardmax_legacy"),
-        ("correct output gradient", "published curve (bivariate density)"),
-        strict=True,
-    ):
+    for ax, (channel, title) in zip(axes[0], TITLES.items(), strict=True):
         rows = sorted(records, key=lambda row: row["rho"])
         for i, row in enumerate(rows):
             color = "black" if row["rho"] == 0 else COLORS[(i - 1) % 6]
@@ -174,7 +153,7 @@ def draw_small(records: Records) -> Canvas:
         ax.text(threshold * 1.07, 0.03, f"{threshold:.4f}", color="gray", fontsize=8)
         ax.set(xscale="log", xlim=(0.1, 20), ylim=(0, 1.03), xlabel=r"$\alpha/\rho = n/(d\,r)$")
         ax.set_title(title, loc="left")
-    axes[0, 0].set_ylabel(r"estimation error $\|S - \hat S\|^2/d$")
+    axes[0, 0].set_ylabel(ERROR)
     axes[0, 0].legend(loc="upper right")
     return canvas
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.phases import RECOVERED, error_along, right_side
-from attnlab.aim.figures.simulate import run_amp, task_of
+from attnlab.aim.figures.phases import right_side
+from attnlab.aim.figures.simulate import SAMPLES, phase_plane, relative, run_amp, task_of
 from attnlab.aim.task import Task
 from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
-from attnlab.common.records import Records, Row
+from attnlab.common.records import Records
 from attnlab.common.statistics import absolute, each, largest, mean, of, proportion_of, shifted
 
 if TYPE_CHECKING:
@@ -74,32 +74,13 @@ def _curves(ax: Axes, here: Records) -> None:
         line(ax, np.r_[2 * end, end, alpha], np.r_[0, 0, error], color=color, label=rf"$\rho = {rho:g}$")
         points(ax, here.curve("alpha", "mse", rho=rho), color=color, markersize=4)
         right = max(right, 1.25 * end)
-    ax.set(xlabel=r"samples $\alpha = n/d^2$", xlim=(0, right), ylim=(-0.02, 1.03))
+    ax.set(xlabel=SAMPLES, xlim=(0, right), ylim=(-0.02, 1.03))
 
 
 def _diagram(ax: Axes, here: Records) -> Any:
     first = next(iter(here))
     right = 1.25 * float(theory.recovery_threshold(law(first, rho=np.inf)))
-    widths, alphas = np.logspace(-1, np.log10(3), 14), np.linspace(0, right, 60)
-    error = np.array([error_along(alphas, law(first, rho=float(rho))) for rho in widths])
-    image = ax.pcolormesh(alphas, widths, error, cmap="viridis", vmin=0, vmax=1, shading="gouraud", gid="theory")
-    fine = np.logspace(-1, np.log10(3), 100)
-    ends = [float(theory.recovery_threshold(law(first, rho=float(rho)))) for rho in fine]
-    line(ax, ends, fine, color="white", linewidth=1.5, label="recovery threshold")
-    for recovered, marker, label in ((True, "o", "AMP recovers"), (False, "x", "AMP does not")):
-        found = [(row["alpha"], row["rho"]) for row in here if (row["mse"] < RECOVERED) == recovered]
-        x, y = zip(*found, strict=True) if found else ((), ())
-        ax.plot(x, y, marker, color="white", markersize=4, linestyle="", label=label, gid="simulation")
-    ax.set(xlabel=r"samples $\alpha = n/d^2$", yscale="log", xlim=(0, right), ylim=(0.1, 3))
-    ax.grid(False)
-    ax.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
-    ax.yaxis.set_minor_formatter("")
-    return image
-
-
-def relative(row: Row) -> float | None:
-    """AMP's error over the Bayes error, mean over the settings with a Bayes error above 0.05."""
-    return float(row["mse"] / row["se"]) if row["se"] > 0.05 else None
+    return phase_plane(ax, here, lambda rho: law(first, rho=rho), right, (14, 60))
 
 
 SETTINGS = {"layout": list(LAYOUTS), "tokens": 3, "rho": [0.4, 0.7, 1.4], "scaled": [0.3, 0.5, 0.75, 1.2]}

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, law_of, run_amp, task_of
-from attnlab.aim.task import Task
+from attnlab.aim.figures.simulate import PAPER, RECOVERED, law_of, phase_plane, run_amp, task_of
 from attnlab.common.claim import Claim, at_least, at_most, between
 from attnlab.common.drawing import COLORS, line, panels
 from attnlab.common.figure import Figure, Grid, Params, Record
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 MARGIN = 0.15  # cells nearer to the line than this share of it are not counted
-RECOVERED = 0.02
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
@@ -34,25 +32,10 @@ def draw(records: Records) -> Canvas:
     ax = axes[0, 0]
     right = 1.2 * float(theory.recovery_threshold(law_of(records, rho=np.inf)))
     right = max(right, 1.02 * max(records.values("alpha")))
-    widths, alphas = np.logspace(np.log10(0.1), np.log10(3), 16), np.linspace(0.0, right, 80)
-    error = np.array([error_along(alphas, law_of(records, rho=rho)) for rho in widths])
-    image = ax.pcolormesh(alphas, widths, error, cmap="viridis", vmin=0, vmax=1, shading="gouraud", gid="theory")
+    image = phase_plane(ax, records, lambda rho: law_of(records, rho=rho), right, (16, 80))
     canvas.colorbar(image, ax=ax, label="Bayes error")
-    fine = np.logspace(-1, np.log10(3), 200)
-    threshold = [float(theory.recovery_threshold(law_of(records, rho=rho))) for rho in fine]
-    line(ax, threshold, fine, color="white", linewidth=2, label="recovery threshold")
-    for test, face, label in ((True, "white", "AMP recovers"), (False, "none", "AMP does not")):
-        where = [(row["alpha"], row["rho"]) for row in records if (row["mse"] < RECOVERED) == test]
-        x, y = zip(*where, strict=True) if where else ((), ())
-        ax.plot(x, y, "o", markersize=6, markerfacecolor=face, markeredgecolor="white", linestyle="", label=label)
-    ax.set(
-        yscale="log", xlabel=r"samples $\alpha = n/d^2$", ylabel=r"width $\rho = r/d$", xlim=(0, right), ylim=(0.1, 3)
-    )
+    ax.set_ylabel(r"width $\rho = r/d$")
     ax.set_title(f"softmax, $T = {records.values('tokens')[0]}$", loc="left", fontsize=8)
-    ax.grid(False)
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_minor_formatter("")
-    ax.set_yticks([0.1, 0.2, 0.5, 1, 2])
     legend = ax.legend(
         loc="lower center",
         bbox_to_anchor=(0.5, 1.01),
@@ -65,13 +48,6 @@ def draw(records: Records) -> Canvas:
     )
     legend.get_frame().set(facecolor="0.3", edgecolor="none")
     return canvas
-
-
-def error_along(alphas: np.ndarray, law: Task) -> np.ndarray:
-    """The Bayes error, interpolated between points of the parametric curve: a picture needs no more."""
-    alpha, error = theory.parametric_curve(law, np.logspace(-4, 3, 40))
-    end = float(theory.recovery_threshold(law))
-    return np.asarray(np.interp(alphas, np.r_[0.0, alpha[::-1], end], np.r_[1.0, error[::-1], 0.0], right=0.0))
 
 
 def right_side(row: Row) -> bool | None:
@@ -104,11 +80,7 @@ PHASES = Figure(
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "d",
-        "rho",
-        "alpha",
-    ),
+    independent_of=("d", "rho", "alpha"),
     shape=("d", "alpha"),
     minutes={"quick": 0.5, "paper": 2},
     claims=(
@@ -191,7 +163,7 @@ WEAK = Figure(
     name="aim.weak_recovery",
     title="Weak recovery at small width against the number of tokens",
     paper=PAPER,
-    shows="Longer sequences tell more: the transition falls as 1/(T^2 + T - 2) for softmax, hardmax stays above it.",
+    shows="The transition falls as 1/(T^2 + T - 2) for softmax; that of hardmax is above it for every T.",
     scales={"quick": [Grid({"tokens": [2, 3, 4]})], "paper": [Grid({"tokens": [2, 3, 4, 5]})]},
     run=run_weak,
     draw=draw_weak,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, law_of, solve, summary
+from attnlab.aim.figures.simulate import PAIR, PAPER, SAMPLES, law_of, solve, summary
 from attnlab.aim.task import Task
 from attnlab.common.claim import Claim, at_most
 from attnlab.common.drawing import COLORS, line, panels, points
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 FRESH = 3000
+SOFT = {"channel": "softmax", "beta": [1.0, 5.0], "alpha": [0.05, 0.1, 0.15]}
+TEMPERATURES = {"channel": "softmax", "alpha": 0.1, "beta": [0.3, 1.0, 3.0, 10.0]}
 PREDICTORS = ("bayes", "plug-in")
 
 
@@ -56,7 +58,7 @@ def draw(records: Records) -> Canvas:
             curve = [predicted_error(law, float(a), kind) for a in alpha]
             line(ax, alpha, curve, color=color, label=kind)
             points(ax, here.curve("alpha", kind), color=color)
-        ax.set(xlabel=r"samples $\alpha = n/d^2$", ylim=(0, None))
+        ax.set(xlabel=SAMPLES, ylim=(0, None))
         ax.set_title(f"softmax, $\\beta = {beta:g}$" if channel == "softmax" else "hardmax", loc="left")
     axes[0, 0].set_ylabel(r"prediction error $E\|y - \hat y\|^2$")
     axes[0, -1].legend(loc="upper right", title=f"lines: theory\npoints: AMP, $d = {records.values('d')[-1]}$")
@@ -73,47 +75,20 @@ GENERALIZATION = Figure(
     name="aim.generalization",
     title="Prediction error on fresh sequences",
     paper=PAPER,
-    shows="Averaging over what is not known (Bayes) beats plugging the estimate in, most for sharp outputs.",
+    shows="The mean prediction over the posterior (Bayes) is better than the prediction of the estimate.",
     scales={
         "quick": [
-            Grid(
-                {
-                    "d": 60,
-                    "tokens": 2,
-                    "rho": 0.5,
-                    "channel": "softmax",
-                    "beta": [1.0, 5.0],
-                    "alpha": [0.05, 0.1, 0.15],
-                },
-                seeds=4,
-            ),
-            Grid({"d": 60, "tokens": 2, "rho": 0.5, "channel": "hardmax", "beta": 1.0, "alpha": [0.1, 0.3]}, seeds=4),
+            Grid({"d": 60, **PAIR, **SOFT}, seeds=4),
+            Grid({"d": 60, **PAIR, "channel": "hardmax", "beta": 1.0, "alpha": [0.1, 0.3]}, seeds=4),
         ],
         "paper": [
-            Grid(
-                {
-                    "d": 150,
-                    "tokens": 2,
-                    "rho": 0.5,
-                    "channel": "softmax",
-                    "beta": [1.0, 5.0],
-                    "alpha": [0.05, 0.1, 0.15],
-                },
-                seeds=16,
-            ),
-            Grid(
-                {"d": 150, "tokens": 2, "rho": 0.5, "channel": "hardmax", "beta": 1.0, "alpha": [0.1, 0.3, 0.8]},
-                seeds=16,
-            ),
+            Grid({"d": 150, **PAIR, **SOFT}, seeds=16),
+            Grid({"d": 150, **PAIR, "channel": "hardmax", "beta": 1.0, "alpha": [0.1, 0.3, 0.8]}, seeds=16),
         ],
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "d",
-        "beta: hardmax",
-        "alpha",
-    ),
+    independent_of=("d", "beta: hardmax", "alpha"),
     shape=("d", "alpha", "channel"),
     minutes={"quick": 0.5, "paper": 1.5},
     claims=(
@@ -181,25 +156,12 @@ BETA = Figure(
         "depends on it."
     ),
     scales={
-        "quick": [
-            Grid(
-                {"d": 60, "tokens": 2, "rho": 0.5, "channel": "softmax", "alpha": 0.1, "beta": [0.3, 1.0, 3.0, 10.0]},
-                seeds=4,
-            )
-        ],
-        "paper": [
-            Grid(
-                {"d": 150, "tokens": 2, "rho": 0.5, "channel": "softmax", "alpha": 0.1, "beta": [0.3, 1.0, 3.0, 10.0]},
-                seeds=8,
-            )
-        ],
+        "quick": [Grid({"d": 60, **PAIR, **TEMPERATURES}, seeds=4)],
+        "paper": [Grid({"d": 150, **PAIR, **TEMPERATURES}, seeds=8)],
     },
     run=run_beta,
     draw=draw_beta,
-    independent_of=(
-        "d",
-        "beta: 2 |",
-    ),
+    independent_of=("d", "beta: 2 |"),
     shared=("beta",),
     shape=("d",),
     minutes={"quick": 0.2, "paper": 0.2},

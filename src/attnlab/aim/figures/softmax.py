@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.aim import theory
-from attnlab.aim.figures.simulate import PAPER, law_of, run_amp, task_of
+from attnlab.aim.figures.simulate import ERROR, PAIR, PAPER, SAMPLES, law_of, relative, run_amp, task_of
 from attnlab.common.claim import Claim, at_least, at_most, between
 from attnlab.common.drawing import COLORS, line, panels, points
 from attnlab.common.figure import Figure, Grid, Params, Record
-from attnlab.common.records import Records, Row
+from attnlab.common.records import Records
 from attnlab.common.statistics import deterministic, mean, of, shifted
 
 if TYPE_CHECKING:
@@ -44,12 +44,7 @@ def draw(records: Records) -> Canvas:
     line(ax, [0, scale], [1, 0], color="black", linestyle="--", label=r"$\rho = \infty$")
     d = records.values("d")[-1]
     ax.errorbar([], [], yerr=[], fmt="o", color="gray", capsize=2, label=f"AMP, $d = {d}$")
-    ax.set(
-        xlabel=r"samples $\alpha = n/d^2$",
-        ylabel=r"estimation error $\|S - \hat S\|^2/d$",
-        xlim=(0, 1.12 * scale),
-        ylim=(0, 1.03),
-    )
+    ax.set(xlabel=SAMPLES, ylabel=ERROR, xlim=(0, 1.12 * scale), ylim=(0, 1.03))
     ax.set_title(f"softmax, $T = {tokens}$: lines are the Bayes error", loc="left")
     ax.legend(ncols=2, loc="upper right")
     return canvas
@@ -60,11 +55,6 @@ def closed_form_gap(records: Records) -> float:
     return max(float(abs(row["se"] - row["iterated"])) for row in records if "iterated" in row)
 
 
-def relative(row: Row) -> float | None:
-    """AMP's error over the Bayes error, mean over the settings with a Bayes error above 0.05."""
-    return float(row["mse"] / row["se"]) if row["se"] > 0.05 else None
-
-
 SOFTMAX = Figure(
     name="aim.softmax",
     title="Bayes error of softmax attention",
@@ -72,21 +62,17 @@ SOFTMAX = Figure(
     shows="The error falls to zero at a finite number of samples, (2 rho - rho^2) d^2 / 4, and AMP follows it.",
     scales={
         "quick": [
-            Grid({"d": 60, "tokens": 2, "rho": 0.5, "alpha": [0.05, 0.1, 0.15, 0.16, 0.22]}, seeds=5),
+            Grid({"d": 60, **PAIR, "alpha": [0.05, 0.1, 0.15, 0.16, 0.22]}, seeds=5),
             Grid({"d": 60, "tokens": 2, "rho": 1.0, "alpha": [0.1, 0.2]}, seeds=5),
         ],
         "paper": [
-            Grid({"d": 150, "tokens": 2, "rho": 0.5, "alpha": [0.05, 0.1, 0.15, 0.16, 0.22]}, seeds=20),
+            Grid({"d": 150, **PAIR, "alpha": [0.05, 0.1, 0.15, 0.16, 0.22]}, seeds=20),
             Grid({"d": 150, "tokens": 2, "rho": [0.3, 1.0, 2.0], "alpha": [0.05, 0.1, 0.15, 0.2]}, seeds=20),
         ],
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "d",
-        "rho",
-        "alpha",
-    ),
+    independent_of=("d", "rho", "alpha"),
     shape=("d", "tokens", "alpha"),
     minutes={"quick": 0.3, "paper": 2},
     claims=(

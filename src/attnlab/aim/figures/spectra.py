@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnlab.aim.figures.simulate import PAPER, law_of, solve
+from attnlab.aim.figures.simulate import PAIR, PAPER, law_of, solve
 from attnlab.aim.spectrum import quadrature
 from attnlab.aim.task import Task
 from attnlab.aim.theory import recovery_threshold
@@ -67,10 +67,10 @@ SPECTRA = Figure(
     name="aim.spectra",
     title="Spectrum of the estimate before and after recovery",
     paper=PAPER,
-    shows="Little data: one shrunken bulk. Past the threshold: the Marchenko-Pastur law of S with its mass at zero.",
+    shows="With few samples the spectrum is one bulk; beyond the threshold it is the Marchenko-Pastur law of S.",
     scales={
-        "quick": [Grid({"d": 160, "tokens": 2, "rho": 0.5, "alpha": [0.05, 0.15, 0.22]}, seeds=4)],
-        "paper": [Grid({"d": 400, "tokens": 2, "rho": 0.5, "alpha": [0.05, 0.15, 0.22]}, seeds=4)],
+        "quick": [Grid({"d": 160, **PAIR, "alpha": [0.05, 0.15, 0.22]}, seeds=4)],
+        "paper": [Grid({"d": 400, **PAIR, "alpha": [0.05, 0.15, 0.22]}, seeds=4)],
     },
     run=run,
     draw=draw,

@@ -9,7 +9,7 @@ import numpy as np
 
 from attnlab.aim import theory
 from attnlab.aim.figures.simulate import law_of, task_of
-from attnlab.aim.learners.gradient_descent import GradientDescent
+from attnlab.aim.learners.gradient_descent import Adam, GradientDescent
 from attnlab.aim.learners.nuclear_norm import NuclearNorm
 from attnlab.aim.task import Task
 from attnlab.common.advice import no_advice
@@ -53,8 +53,8 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 def learner(params: Params, task: Task, seed: Any) -> GradientDescent | NuclearNorm:
     """Gradient descent of full width, or the convex solver."""
     if params["learner"] == "gradient descent":
-        options = {"loss": "logits", "weight_decay": params["decay"], "step": 0.03, "n_steps": 1200}
-        return GradientDescent(task.d, channel=task.law, random_state=seed, **options)
+        adam, options = Adam(0.03, 1200), {"loss": "logits", "weight_decay": params["decay"]}
+        return GradientDescent(task.d, channel=task.law, optimizer=adam, random_state=seed, **options)
     decay = 0.0 if params["learner"] == "smallest trace" else params["decay"]
     return NuclearNorm(decay, channel=task.law, tol=1e-4, max_iter=1000)
 

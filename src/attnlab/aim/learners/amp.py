@@ -1,59 +1,37 @@
 r"""Approximate message passing for attention-indexed models.
 
-==========  ======================================================================================
-symbol      meaning
-==========  ======================================================================================
-omega, V    mean and variance of the whitened indices, damped by eta
-g           output function of the channel
-C           error of the estimate as the state evolution predicts it, finite_size F(Delta)
-R, Delta    S + sqrt(Delta) noise, the effective observation of S, Delta = 1/q_hat
-c           2 (tied) or 1 (untied)
-==========  ======================================================================================
+The iteration of :mod:`attnlab.aim.learners.message_passing` for one matrix. With q_hat from the channel's formula, V
+follows the state evolution whatever its start: an understated first error heals, where mean |g|^2 would confirm it.
+Hardmax does not see the scale of S, which the prior alone fixes: there S_hat is given the trace sqrt(rho) d (tied) or
+the norm (1 - C) d (untied) of the limit.
 
-    omega <- A(S_hat) - C g,   V <- C,   both damped          (Onsager term)
-    g     <- g_out(y, omega, V)
-    q_hat <- c alpha E|g|^2(V)     (the channel's own formula; mean |g|^2 where there is none)
-    R     <- S_hat + c/(q_hat d) A^T(g),   Delta <- 1/q_hat
-    S_hat <- RIE(R, Delta),   C <- finite_size F(Delta)
-
-With q_hat from the formula, V follows the state evolution whatever its start: an understated first error heals, where
-mean |g|^2 would confirm it. Rank-one tokens give R outliers of relative size 1/sqrt(alpha k d) that the RIE would not
-shrink: eigenvalues are clipped to the bulk before it, and the messages are damped. Hardmax does not see the scale of S,
-which the prior alone fixes: there S_hat is given the trace sqrt(rho) d (tied) or the norm (1 - C) d (untied) of the
-limit.
-
-Source: arXiv:2506.01582; clipping, scale and untied attention derived here.
+Source: arXiv:2506.01582; scale and untied attention derived here.
 """
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import jax
 import numpy as np
 
 from attnlab.aim.channels import Channel
+from attnlab.aim.learners.message_passing import MessagePassing
 from attnlab.aim.learners.prediction import IndexedPredictor
 from attnlab.aim.messages.blas import BlasMessages
-from attnlab.aim.messages.denoise import denoise
 from attnlab.aim.messages.device import DeviceMessages
 from attnlab.aim.spectrum import check_rho
 from attnlab.aim.token_stream import TokenStream
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.compute import Compute
 from attnlab.common.precision import float64
-from attnlab.common.stopping import ended
 from attnlab.common.validation import finite_array, integer, positive, real
 
-DIVERGED = 10.0  # self-overlap in units of Q_0 that no estimate can reach
 PATIENCE = 8  # iterations after which the change should be smaller
 CROWDED = 100.0  # alpha k d below which single sequences stand out and more damping is needed
-FAITHFUL = 3.0  # mean |g|^2 over its expectation beyond which V is not the variance of the indices
-ROUNDING = 1e-4  # variance of the indices below which that does not matter
 
 
-class AMP(IndexedPredictor):
+class AMP(MessagePassing, IndexedPredictor):
     """The Bayes-optimal estimate of S by message passing.
 
     Parameters
@@ -145,7 +123,17 @@ class AMP(IndexedPredictor):
         blas = compute.devices is None and (compute.device == "cpu" or jax.default_backend() == "cpu")
         kind = BlasMessages if blas else DeviceMessages
         messages = kind(X, summary, self.law, self.layout_, compute)
-        self._iterate(messages, n / d**2, d, truth, start, float(start_error))
+
+        def sweep(S: list[Any], error: np.ndarray, V: np.ndarray, damping: float) -> tuple[list[Any], np.ndarray]:
+            total, measured = messages.sweep(S[0], float(error[0]), float(V[0]), damping)
+            return [total], np.array([measured])
+
+        first = self._prior_means(1, d) if start is None else finite_array("start", start, shape=(d, d))[None]
+        truth = None if truth is None else finite_array("truth", truth, shape=(d, d))[None]
+        self._iterate(sweep, messages.array, n / d**2, truth, first, np.array([float(start_error)]))
+        self.S_ = self.S_[0]
+        self.effective_noise_ = self.trace_["noise"][-1] if self.trace_ else float("inf")
+        self.predicted_mse_ = self._reported(float(self.predicted_mse_[0]))
         return self
 
     def _check_parameters(self, start_error: float) -> None:
@@ -156,41 +144,12 @@ class AMP(IndexedPredictor):
         positive("tol", self.tol)
         positive("start_error", start_error)
 
-    def _iterate(self, messages: Any, alpha: float, d: int, truth: Any, start: Any, error: float) -> None:
-        S = messages.array(self._first_estimate(d, start))
-        reference = None if truth is None else messages.array(finite_array("truth", truth, shape=(d, d)))
-        V, damping, rate, limit = error, 0.0, self.layout_.rate, self.prior.finite_size(d)
-        self.trace_: dict[str, list[float]] = {}
-        reason, began = "max_iter reached", time.perf_counter()
-        for _ in range(self.max_iter):
-            V = (1 - damping) * error + damping * V
-            total, measured = messages.sweep(S, error, V, damping)
-            expected = self._strength(V, measured)
-            q_hat = rate * alpha * expected
-            R = S + (rate / (q_hat * d) if q_hat > 0 else np.nan) * total
-            if not np.isfinite(float(R.sum())):
-                reason = "diverged"
-                break
-            error = limit * float(self.prior.denoising_mmse(1 / q_hat, self.rho))
-            old, S = S, self._scaled(denoise(R, 1 / q_hat, self.rho, symmetric=self.layout_.tied), error)
-            change = self._record(_distances(S, old, reference), error, 1 / q_hat, began)
-            if not self.trace_["self_overlap"][-1] < DIVERGED * self.prior.second_moment(self.rho):
-                reason = "diverged"
-                break
-            if change < self.tol:
-                excess = measured / expected  # the real variance of the indices is about V * excess
-                faithful = excess < FAITHFUL or V * excess < ROUNDING
-                reason = "tolerance reached" if faithful else "the messages do not have the variance they assume"
-                break
-            damping = self._damping(alpha, d)
-        self._finish(S, error, d, reason)
-
-    def _strength(self, V: float, measured: float) -> float:
+    def _strengths(self, V: np.ndarray, measured: np.ndarray) -> np.ndarray:
         """E|g|^2 by the channel's formula, which does not believe an understated V."""
         if not self.law.solved:
             return measured
         Q = self.prior.second_moment(self.rho)
-        return float(self.law.strength(min(V, Q), Q, self.layout_).value)
+        return np.array([float(self.law.strength(min(v, Q), Q, self.layout_).value) for v in V])
 
     def _scaled(self, S: Any, error: float) -> Any:
         """Give S the scale of the prior where y does not know it: at finite d it would drift."""
@@ -200,11 +159,6 @@ class AMP(IndexedPredictor):
             return S * (self.prior.prior_mean(self.rho) * len(S) / S.trace())
         norm = float((S * S).sum()) / len(S)
         return S * np.sqrt(max(1 - error, 0.0) / norm) if norm > 0 else S
-
-    def _first_estimate(self, d: int, start: Any) -> np.ndarray:
-        if start is None:
-            return np.asarray(self.prior.prior_mean(self.rho) * np.eye(d))
-        return finite_array("start", start, shape=(d, d))
 
     def _damping(self, alpha: float, d: int) -> float:
         """The share for the next iteration; "auto" raises it whenever the changes have stopped shrinking."""
@@ -216,23 +170,6 @@ class AMP(IndexedPredictor):
         changes = np.array(self.trace_["change"])
         stalls = int((changes[PATIENCE::PATIENCE] > 0.9 * changes[:-PATIENCE:PATIENCE]).sum())
         return min(base + 0.1 * stalls, 0.8)
-
-    def _record(self, distances: list[float], error: float, noise: float, began: float) -> float:
-        entry = dict(zip(("change", "self_overlap", "mse", "overlap"), distances, strict=False))
-        entry |= {"predicted_mse": error, "noise": noise, "seconds": time.perf_counter() - began}
-        for name, value in entry.items():
-            self.trace_.setdefault(name, []).append(value)
-        return entry["change"]
-
-    def _finish(self, S: Any, error: float, d: int, reason: str) -> None:
-        if reason == "diverged":
-            S, error = self._first_estimate(d, None), 1.0
-            reason = "diverged, S_ is the prior mean; more damping or more samples help"
-        self.S_ = np.asarray(S, dtype=np.float64)
-        self.effective_noise_ = self.trace_["noise"][-1] if self.trace_ else float("inf")
-        self.predicted_mse_ = self._reported(error)
-        n_iter = len(self.trace_.get("change", []))
-        ended(self, converged=reason == "tolerance reached", reason=reason, n_iter=n_iter)
 
     def _reported(self, error: float) -> float:
         """The expected error. The two variances of untied self-attention with hardmax or noise are not in the messages,
@@ -253,11 +190,3 @@ def white_to_parts(model: AMP, error: float) -> float:
     V, Delta = error, model.effective_noise_
     alpha = 1 / (Delta * float(model.law.strength(V, 1.0, model.layout_).value))
     return float(mmse(law, alpha))
-
-
-def _distances(S: Any, old: Any, truth: Any) -> list[float]:
-    """Change and self-overlap, then error and overlap where the truth is known; per dimension."""
-    pairs = [(S - old, S - old), (S, S)]
-    if truth is not None:
-        pairs += [(S - truth, S - truth), (S, truth)]
-    return [float((a * b).sum()) / len(S) for a, b in pairs]

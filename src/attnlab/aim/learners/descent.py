@@ -105,6 +105,16 @@ def decay_slope(factors: jax.Array, objective: Objective) -> jax.Array:
     return scale * factors
 
 
+@functools.partial(jax.jit, static_argnames=("objective", "precision"))
+def stationarity(
+    factors: jax.Array, X: jax.Array, target: jax.Array, weight: jax.Array, objective: Objective, precision: str
+) -> jax.Array:
+    """Norm of the gradient over that of its decay part, for every starting point."""
+    _, slope = losses_and_slope(factors, X, target, weight, objective, precision)
+    norm = [jnp.sqrt((v**2).sum(axis=(0, 1, 3))) for v in (slope, decay_slope(factors, objective))]
+    return norm[0] / jnp.maximum(norm[1], 1e-30)
+
+
 def _pulled(H: jax.Array, other: jax.Array, X: jax.Array, precision: str) -> jax.Array:
     """X^T (sum_b H_ab other_b) / sqrt(d), (d, starts, r)."""
     n, tokens, d = X.shape

@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from attnlab.aim.channels import Channel
-from attnlab.aim.learners.descent import Objective, decay_slope, losses_and_slope, train
+from attnlab.aim.learners.descent import Objective, stationarity, train
 from attnlab.aim.learners.prediction import IndexedPredictor
 from attnlab.common.advice import advise
 from attnlab.common.compute import Compute
 from attnlab.common.seeds import Seed, stream
 from attnlab.common.stopping import ended
+from attnlab.common.tokens import check_tokens
 from attnlab.common.validation import integer, nonnegative, positive
 
 MEMORY = 2e9  # bytes of projected tokens and their gradients; more starting points are trained one group after another
 Data = tuple[jax.Array, jax.Array, jax.Array]  # tokens, targets and weights
+HERE = Compute()  # the machine as it is
 STATIONARY = 0.05  # gradient of the objective over that of its decay, at a penalised minimum
+
+
+@dataclass(frozen=True)
+class Adam:
+    """How gradient descent runs.
+
+    Parameters
+    ----------
+    step, n_steps : of Adam; with weight decay the step falls to zero along a cosine.
+    tol : training loss per sequence below which a starting point counts as having fitted the data.
+    init_scale : of the starting points, iid N(0, 1).
+    compute : ``precision`` of the matrix products and ``memory``.
+    """
+
+    step: float = 0.1
+    n_steps: int = 1000
+    tol: float = 1e-3
+    init_scale: float = 1.0
+    compute: Compute = HERE
+
+    def __post_init__(self) -> None:
+        for name in ("step", "tol", "init_scale"):
+            positive(name, getattr(self, name))
+        integer("n_steps", self.n_steps, low=1)
+        self.compute.supports(self, "precision", "memory")
 
 
 class GradientDescent(IndexedPredictor):
@@ -34,16 +63,12 @@ class GradientDescent(IndexedPredictor):
     Parameters
     ----------
     width : number r of columns of W, the teacher's round(rho d).
-    n_starts : starting points, iid N(0, 1) times ``init_scale``, trained side by side on the same data.
+    n_starts : starting points, trained side by side on the same data.
     channel : ``softmax`` or ``linear``, by name or as an object; hardmax has no gradient.
     tied, attention, mask : as in :class:`attnlab.aim.Task`.
     loss : ``squared_output``, ``cross_entropy`` (softmax) or ``logits``.
     weight_decay : lambda, in the loss (coupled).
-    step, n_steps : of Adam; with decay the step falls to zero along a cosine.
-    tol : training loss per sequence below which a starting point counts as having fitted the data.
-    init_scale : of the starting points.
-    prediction : ``"plug-in"`` (output at the averaged S) or ``"bayes"`` (outputs of the starting points, averaged).
-    compute : ``precision`` of the matrix products and ``memory``.
+    optimizer : :class:`Adam` with its steps, tolerance, scale of the start and options of the machine.
 
     Attributes
     ----------
@@ -56,6 +81,7 @@ class GradientDescent(IndexedPredictor):
     """
 
     needs = ("width", "channel", "tied", "attention", "mask")
+    prediction = "plug-in"
 
     def __init__(
         self,
@@ -68,12 +94,7 @@ class GradientDescent(IndexedPredictor):
         mask: Any = "full",
         loss: str = "squared_output",
         weight_decay: float = 0.0,
-        step: float = 0.1,
-        n_steps: int = 1000,
-        tol: float = 1e-3,
-        init_scale: float = 1.0,
-        prediction: str = "plug-in",
-        compute: Compute | None = None,
+        optimizer: Adam = Adam(),
         random_state: Seed = None,
     ) -> None:
         self.width = width
@@ -84,44 +105,34 @@ class GradientDescent(IndexedPredictor):
         self.mask = mask
         self.loss = loss
         self.weight_decay = weight_decay
-        self.step = step
-        self.n_steps = n_steps
-        self.tol = tol
-        self.init_scale = init_scale
-        self.prediction = prediction
-        self.compute = compute
+        self.optimizer = optimizer
         self.random_state = random_state
 
     def fit(self, X: np.ndarray | Any, y: np.ndarray | Any) -> GradientDescent:
         """Train all starting points on the whole batch."""
         width, n_starts = integer("width", self.width, low=1), integer("n_starts", self.n_starts, low=1)
-        compute = (Compute() if self.compute is None else self.compute).supports(self, "precision", "memory")
-        objective_of = self._checked()
+        adam, compute = self.optimizer, self.optimizer.compute
+        self.law.check_loss(self.loss)
+        decay = nonnegative("weight_decay", self.weight_decay)
         X, summary = self._check_data(X, y)
-        objective = Objective(self.law, self.layout_, *objective_of)
+        objective = Objective(self.law, self.layout_, self.loss, decay)
         n, _, d = X.shape
         shape = (n_starts, 1 if self.layout_.tied else 2, d, width)
         start = stream(self.random_state, "learner", "aim").standard_normal(shape, dtype=np.float32)
-        start *= np.float32(positive("init_scale", self.init_scale))
+        start *= np.float32(adam.init_scale)
         target = summary if self.loss == "logits" else np.asarray(y)
         data: Data = tuple(jnp.asarray(values) for values in _padded(X, target))  # type: ignore[assignment]
-        options = {"n_steps": integer("n_steps", self.n_steps, low=1), "precision": compute.precision}
+        options = {"n_steps": adam.n_steps, "precision": compute.precision, "anneal": decay > 0}
         trained, curves, slopes = [], [], []
         size = self._group(len(data[0]), MEMORY if compute.memory is None else compute.memory)
         for group in np.split(start, range(size, n_starts, size)):
             factors = jnp.asarray(group.transpose(1, 2, 0, 3))
-            rate = jnp.float32(positive("step", self.step))
-            final, curve = train(factors, *data, rate, objective=objective, anneal=self.weight_decay > 0, **options)
-            slopes.append(_stationarity(final, data, objective, compute.precision))
+            final, curve = train(factors, *data, jnp.float32(adam.step), objective=objective, **options)
+            slopes.append(stationarity(final, *data, objective, compute.precision) if decay else np.zeros(len(group)))
             trained.append(np.asarray(final).transpose(2, 0, 1, 3))
             curves.append(np.asarray(curve) * d / n)
         self._finish(np.concatenate(trained), np.concatenate(curves, axis=1), np.concatenate(slopes))
         return self
-
-    def _checked(self) -> tuple[str, float]:
-        positive("tol", self.tol)
-        self.law.check_loss(self.loss)
-        return self.loss, nonnegative("weight_decay", self.weight_decay)
 
     def _group(self, n: int, memory: float) -> int:
         """Starting points whose projected tokens and their gradients fit in memory."""
@@ -142,7 +153,7 @@ class GradientDescent(IndexedPredictor):
             reason = "stationary" if converged else f"gradient {slopes.max():.2g} of the decay's; more n_steps help"
             self._warn_if_narrow(S)
         else:
-            converged = bool((self.loss_ < self.tol).all())
+            converged = bool((self.loss_ < self.optimizer.tol).all())
             reason = "data fitted" if converged else f"data not fitted, loss {self.loss_.max():.2g} a sequence"
         ended(self, converged=converged, reason=reason, n_iter=len(curve))
 
@@ -155,15 +166,10 @@ class GradientDescent(IndexedPredictor):
                 stacklevel=4,
             )
 
-    def remaining_error(self) -> float:
-        """The spread of the solutions."""
-        return float(self.predicted_mse_)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Outputs (n, queries, keys) for fresh sequences (n, T, d)."""
-        if getattr(self, "prediction", None) != "bayes" or not hasattr(self, "weights_"):
-            return super().predict(X)
-        X, layout = np.asarray(X, dtype=np.float64), self.layout_
+    def predict_mean(self, X: Any) -> np.ndarray:
+        """Mean over the starting points of their outputs, beside ``predict``, the output at their mean."""
+        check_is_fitted(self, "weights_")
+        X, layout = np.asarray(check_tokens(X, n_tokens=self.layout_.tokens, d=len(self.S_)), np.float64), self.layout_
         found = [self.law.output(layout.indices(X, matrix(w)), visible=layout.visible) for w in self.weights_]
         return np.asarray(np.mean(found, axis=0))
 
@@ -173,15 +179,6 @@ def matrix(W: np.ndarray) -> np.ndarray:
     W = np.asarray(W, dtype=np.float64)
     left, right = (W, W) if W.ndim == 2 else W
     return np.asarray(left @ right.T / np.sqrt(left.size))
-
-
-def _stationarity(factors: jax.Array, data: Data, objective: Objective, precision: str) -> np.ndarray:
-    """Norm of the gradient over that of its decay part, for every starting point; 0 without decay."""
-    if not objective.decay:
-        return np.zeros(factors.shape[2])
-    _, slope = losses_and_slope(factors, *data, objective, precision)
-    norm = [np.sqrt(np.asarray((v**2).sum(axis=(0, 1, 3)))) for v in (slope, decay_slope(factors, objective))]
-    return np.asarray(norm[0] / np.maximum(norm[1], 1e-30))
 
 
 def _padded(X: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -22,12 +22,11 @@ from attnlab.aim.spectrum.eigenvalue_bulk import TINY, Quadrature
 from attnlab.aim.spectrum.quadrature_rules import (
     NO_NOISE,
     NODES,
-    Rule,
     check_rho,
-    checked_matrix,
+    checked_quadrature,
     denoising_error,
     positive_noise,
-    semicircle,
+    rotation_invariant,
     semicircle_transform,
     small_noise_slope,
 )
@@ -148,11 +147,7 @@ def quadrature(noise: ArrayLike, rho: float, nodes: int = NODES[0]) -> Quadratur
 
     Status: exact as d -> infinity.
     """
-    return _rule(check_rho(rho))(np.atleast_1d(positive_noise(noise)), nodes)
-
-
-def _rule(rho: float) -> Rule:
-    return semicircle if np.isinf(rho) else lambda noise, nodes: singular_quadrature(noise, rho, nodes)
+    return checked_quadrature(singular_quadrature, noise, rho, nodes)
 
 
 def denoising_mmse(noise: ArrayLike, rho: float) -> np.ndarray | float:
@@ -167,7 +162,7 @@ def denoising_mmse(noise: ArrayLike, rho: float) -> np.ndarray | float:
     0.315367
     """
     rho = check_rho(rho)
-    return denoising_error(noise, rho, _rule(rho), 0.0, LARGE_NOISE)
+    return denoising_error(noise, rho, singular_quadrature, 0.0, LARGE_NOISE)
 
 
 def shrink(x: ArrayLike, noise: float, rho: float, *, clip: bool = False) -> np.ndarray:
@@ -198,10 +193,4 @@ def rie(R: ArrayLike, noise: float, rho: float, *, clip: str = "none") -> np.nda
     >>> round(float(rie(1.0, noise=0.6, rho=0.5)), 6)
     0.294841
     """
-    rho, R = check_rho(rho), checked_matrix(R, noise, clip, "singular values")
-    if noise == 0:
-        return R
-    if R.ndim < 2:
-        return shrink(R, noise, rho, clip=clip == "edges")
-    U, s, Vt = np.linalg.svd(R)
-    return np.asarray((U * shrink(s, noise, rho, clip=clip == "edges")) @ Vt)
+    return rotation_invariant(R, noise, rho, clip, shrink, symmetric=False)

@@ -26,13 +26,13 @@ from attnlab.aim.spectrum.eigenvalue_cubic import denoised, inverse_transform
 from attnlab.aim.spectrum.quadrature_rules import (
     NO_NOISE,
     NODES,
-    Rule,
     check_rho,
-    checked_matrix,
+    checked_quadrature,
     denoising_error,
     integral,
     positive_noise,
-    semicircle,
+    rotation_invariant,
+    rule_of,
     semicircle_transform,
     small_noise_slope,
 )
@@ -140,11 +140,7 @@ def quadrature(noise: ArrayLike, rho: float, nodes: int = NODES[0]) -> Quadratur
 
     Spectral accuracy, square-root edges included; the mass of the density should be 1.  Status: exact as d -> infinity.
     """
-    return _rule(check_rho(rho))(np.atleast_1d(positive_noise(noise)), nodes)
-
-
-def _rule(rho: float) -> Rule:
-    return semicircle if np.isinf(rho) else lambda noise, nodes: bulk_quadrature(noise, rho, nodes)
+    return checked_quadrature(bulk_quadrature, noise, rho, nodes)
 
 
 def cubed_density(noise: np.ndarray, rho: float) -> np.ndarray:
@@ -152,7 +148,7 @@ def cubed_density(noise: np.ndarray, rho: float) -> np.ndarray:
 
     Source: arXiv:2506.01582.  Status: exact as d -> infinity.
     """
-    return integral(noise, _rule(rho), lambda bulk: bulk.density**3)
+    return integral(noise, rule_of(bulk_quadrature, rho), lambda bulk: bulk.density**3)
 
 
 def denoising_mmse(noise: ArrayLike, rho: float) -> np.ndarray | float:
@@ -174,7 +170,7 @@ def denoising_mmse(noise: ArrayLike, rho: float) -> np.ndarray | float:
     0.28390214
     """
     rho = check_rho(rho)
-    return denoising_error(noise, rho, _rule(rho), prior_mean(rho), LARGE_NOISE)
+    return denoising_error(noise, rho, bulk_quadrature, prior_mean(rho), LARGE_NOISE)
 
 
 def small_width_mmse(t: ArrayLike) -> np.ndarray:
@@ -222,10 +218,4 @@ def rie(R: ArrayLike, noise: float, rho: float, *, clip: str = "none") -> np.nda
     >>> round(float(rie(1.0, noise=0.6, rho=0.5)), 6)
     0.518085
     """
-    rho, R = check_rho(rho), checked_matrix(R, noise, clip, "eigenvalues")
-    if noise == 0:
-        return R
-    if R.ndim < 2:
-        return shrink(R, noise, rho, clip=clip == "edges")
-    x, U = np.linalg.eigh(R)
-    return np.asarray((U * shrink(x, noise, rho, clip=clip == "edges")) @ U.T)
+    return rotation_invariant(R, noise, rho, clip, shrink, symmetric=True)

@@ -1,9 +1,9 @@
-r"""State evolution of two attention layers with a skip connection, two tokens.
+r"""State evolution of several attention layers with skip connections.
 
 ==========  ============================================================================================
 symbol      meaning
 ==========  ============================================================================================
-V_1, V_2    errors of S_1 and S_2
+V_l         errors of S_l
 q_hat_l     2 alpha E|g_l|^2 of layer l; its cross term vanishes for the centred prior (flip S_2 -> -S_2)
             and is measured to be 3 % (rho = .5) to 7 % (rho = 2) of the diagonal otherwise, and left out
 c           skip strength
@@ -13,6 +13,7 @@ c           skip strength
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,15 +21,14 @@ import numpy as np
 
 from attnlab.aim.channels import NotSolved
 from attnlab.aim.spectrum import check_rho, denoising_mmse, prior_mean, second_moment
+from attnlab.aim.theory.deep_layers import layer_strengths, refuse_unresolved
 from attnlab.common.seeds import Seed, seed_sequence, stream
 from attnlab.common.validation import integer, nonnegative, positive
-
-SIGMAS, UNRESOLVED = 4.0, 0.05  # standard errors, and share of E|g|^2, by which two estimates of it may differ
 
 
 @dataclass(frozen=True)
 class DeepEvolution:
-    """Errors of the two layers at the end, their path, and the Monte Carlo standard error of one step at the end."""
+    """Errors of the layers at the end, their path, and the Monte Carlo standard error of one step at the end."""
 
     value: np.ndarray
     converged: bool
@@ -66,22 +66,10 @@ def deep_strength(
     z = omega + np.sqrt(V)[:, None] * normals[:, 1]
     g = np.stack(_gradients(z, omega, V, float(nonnegative("skip", skip)), float(positive("beta", beta))), axis=1)
     products = np.einsum("nli,nki->nlk", g, g)
-    _check_posterior(g, (z - omega) / V[:, None], V, beta)
-    return products.mean(axis=0), products.std(axis=0) / np.sqrt(len(products))
-
-
-def _check_posterior(g: np.ndarray, gap: np.ndarray, V: np.ndarray, beta: float) -> None:
-    """Refuse output functions that are not those of a posterior mean."""
     with np.errstate(over="ignore", invalid="ignore"):  # g may be anything where the nodes miss the posterior
-        squares, alignment = (g**2).sum(axis=2), (g * gap).sum(axis=2)
-        off = squares - alignment
-        found, noise = off.mean(axis=0), off.std(axis=0) / np.sqrt(len(off))
-        size = squares.mean(axis=0)
-    if (np.abs(found) > SIGMAS * noise + UNRESOLVED * size).any() or (size > 3 / V * (1 + UNRESOLVED)).any():
-        raise NotSolved(
-            f"the quadrature over the first layer does not resolve beta={beta:g}: E|g|^2 = {size.round(3)} is not "
-            f"E<g, z - omega>/V = {alignment.mean(axis=0).round(3)} (noise {noise.round(3)}, bound {(3 / V).round(3)})"
-        )
+        alignment = (g * (z - omega) / V[:, None]).sum(axis=2)
+        refuse_unresolved((g**2).sum(axis=2).T, alignment.T, 3 / V, f"the quadrature does not resolve beta={beta:g}")
+    return products.mean(axis=0), products.std(axis=0) / np.sqrt(len(products))
 
 
 def _gradients(
@@ -115,33 +103,40 @@ def deep_state_evolution(
     alpha: float,
     rho: float = float("inf"),
     *,
+    tokens: int = 2,
     skip: float = 1.0,
     beta: float = 1.0,
-    start: tuple[float, float] = (1.0, 1.0),
+    start: Sequence[float] = (1.0, 1.0),
     samples: int = 2048,
     max_iter: int = 60,
     tol: float = 1e-3,
     seed: Seed = 0,
 ) -> DeepEvolution:
-    r"""Iterate V_l <- F(1/(2 alpha E|g_l|^2)) for both layers from ``start``: (1, 1) knows nothing, small values are
-    informed.
+    r"""Iterate V_l <- F(1/(2 alpha E|g_l|^2)) for all layers from ``start``, one error for each layer: ones know
+    nothing, small values are informed.
 
-    The same random numbers are used in every step, so that the map is deterministic and has a fixed point.
+    The same random numbers are used in every step, so that the map is deterministic and has a fixed point. Two layers
+    and two tokens use :func:`deep_strength`, others (up to three and four, centred prior) :func:`layer_strengths`.
 
     Source: derived here; the cross term of q_hat is left out (exact for rho = infinity).  Status: asymptotic, Monte
     Carlo.
     """
     alpha, rho = positive("alpha", alpha), check_rho(rho)
     path = [np.array([positive("start", v) for v in start])]
-    residual, spread = np.inf, np.zeros(2)
-    seed = seed_sequence(seed)
+    planar = len(start) == 2 and tokens == 2
+    if not planar and not np.isinf(rho):
+        raise NotSolved(f"rho must be inf beyond two layers and two tokens, got {rho:g}: the cross term is not known")
+    residual, spread = np.inf, np.zeros(len(start))
+    options = {"skip": skip, "beta": beta, "samples": samples, "seed": seed_sequence(seed)}
     for _ in range(integer("max_iter", max_iter, low=1)):
-        V1, V2 = (float(v) for v in path[-1])
-        strength, error = deep_strength(V1, V2, rho, skip=skip, beta=beta, samples=samples, seed=seed)
-        q_hat = 2 * alpha * np.diag(strength)
-        path.append(np.maximum([float(denoising_mmse(1 / q, rho)) for q in q_hat], 1e-6))
+        if planar:
+            strength, error = (np.diag(found) for found in deep_strength(*map(float, path[-1]), rho, **options))
+        else:
+            found = layer_strengths(path[-1], tokens=tokens, **options)
+            strength, error = found.value, found.error
+        path.append(np.maximum(denoising_mmse(1 / (2 * alpha * strength), rho), 1e-6))
         # d log F / d log q_hat is between -1 and 0, so the relative error of q_hat bounds that of V.
-        spread = path[-1] * np.diag(error) / np.diag(strength)
+        spread = path[-1] * error / strength
         residual = float(np.abs(np.log(path[-1] / path[-2])).max())
         if residual < tol:
             break

@@ -52,14 +52,23 @@ def layer_strengths(
         sets = [points(layers, tokens, POINTS, number) for number in (1, 2)]
         first, second = (np.asarray(output_functions(H, omega, V, xi, skip=skip, beta=beta)) for xi in sets)
     squares, alignment = (first * second).sum(axis=2), ((first + second) / 2 * (z - omega) / width).sum(axis=2)
-    gap = squares - alignment
-    value, off, noise = squares.mean(axis=1), gap.mean(axis=1), gap.std(axis=1) / np.sqrt(samples)
-    if not (np.abs(off) <= SIGMAS * noise + UNRESOLVED * np.abs(value)).all():
+    what = f"{POINTS} points do not resolve beta={beta:g}, {layers} layers, {tokens} tokens"
+    refuse_unresolved(squares, alignment, (layout.p - 1) / V, what)
+    return Prediction(squares.mean(axis=1), squares.std(axis=1) / np.sqrt(samples), "heuristic")
+
+
+def refuse_unresolved(squares: np.ndarray, alignment: np.ndarray, most: np.ndarray, what: str) -> None:
+    """Refuse output functions that are not those of a posterior mean: for every layer, |g|^2 and <g, z - omega>/V of
+    the sequences must have one mean, below ``most`` = k/V.
+    """
+    off, size = squares - alignment, squares.mean(axis=1)
+    noise, scatter = off.std(axis=1) / np.sqrt(off.shape[1]), squares.std(axis=1) / np.sqrt(off.shape[1])
+    agree = np.abs(off.mean(axis=1)) <= SIGMAS * noise + UNRESOLVED * np.abs(size)
+    if not (agree & (size <= most * (1 + UNRESOLVED) + SIGMAS * scatter)).all():
         raise NotSolved(
-            f"{POINTS} points do not resolve beta={beta:g}, {layers} layers, {tokens} tokens: E|g|^2 = "
-            f"{value.round(3)} is not E<g, z - omega>/V = {alignment.mean(axis=1).round(3)} (noise {noise.round(3)})"
+            f"{what}: E|g|^2 = {size.round(3)} is not E<g, z - omega>/V = {alignment.mean(axis=1).round(3)} "
+            f"(noise {noise.round(3)}, bound {most.round(3)})"
         )
-    return Prediction(value, squares.std(axis=1) / np.sqrt(samples), "heuristic")
 
 
 def deep_recovery_threshold(rho: float = float("inf"), *, layers: int = 2, tokens: int = 2) -> Prediction:
