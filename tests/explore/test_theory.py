@@ -166,18 +166,22 @@ def test_slr_starts_are_possible_pairs_of_vectors(page_computes, random):
 
 POLYNOMIALS = [name for name in LABELS if not name.startswith("softmax")]
 DATA = 'JSON.parse(document.getElementById("data").textContent)'
-CURVE = f"(target, d, N, model, n) => attnlab.views.rfa.predict({DATA}, {{ target, d, N }}, model, n)"
+SETTING = "(target, d, N, model, n, units)"
+CURVE = f"{SETTING} => attnlab.views.rfa.predict({DATA}, {{ target, d, N }}, model, n, units ?? Infinity)"
 
 
-def test_rfa_learning_curves_at_the_nodes_of_the_tables(page_computes, random):
+@pytest.mark.parametrize("units", [None, 30, 1000])
+def test_rfa_learning_curves_at_the_nodes_of_the_tables(page_computes, random, units):
     calls = []
     for name in POLYNOMIALS:
         for model in ("rfa", "rfmlp"):
             d, n_keys = int(random.choice(DIMENSIONS)), int(random.choice(KEYS))
-            calls.append([name, d, n_keys, model, float(np.exp(random.uniform(np.log(32), np.log(32768))))])
+            calls.append([name, d, n_keys, model, float(np.exp(random.uniform(np.log(32), np.log(32768)))), units])
     expected = [
-        rfa.theory.learning_curve(rfa.Task(d=d, n_keys=n_keys, **TARGETS[name]), n, model).value
-        for name, d, n_keys, model, n in calls
+        rfa.theory.learning_curve(
+            rfa.Task(d=d, n_keys=n_keys, **TARGETS[name]), n, model, **{"n_heads" if model == "rfa" else "width": units}
+        ).value
+        for name, d, n_keys, model, n, units in calls
     ]
     np.testing.assert_allclose(page_computes(CURVE, calls), expected, **TOLERANCE)
 

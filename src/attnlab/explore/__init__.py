@@ -1,1 +1,1 @@
-"""The explorer: one self-contained page on which theory answers to sliders, with stored simulations on top."""
+"""The explorer: one self-contained page with sliders; theory is computed in the page, stored simulations are added."""

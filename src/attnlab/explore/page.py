@@ -31,14 +31,14 @@ def explorer(
     ----------
     out : the HTML file.
     store : results whose points are drawn over the theory; without one the page shows theory alone.
-    progress : is told what is being done.
+    progress : called with a description of each step.
     """
     target = Path(out)
     progress("reading stored results")
     points = simulations(store)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.touch()  # a wrong place is said before anything is computed
+        target.touch()  # an unwritable place is refused before anything is computed
         target.write_text(_render(data(points, progress), target.absolute().parent), encoding="utf-8")
     except OSError as error:
         raise StoreUnwritable(f"cannot write the explorer to {target}: {error.strerror}") from error

@@ -5,7 +5,9 @@ attnlab.plot = ((axes) => {
   const NS = "http://www.w3.org/2000/svg";
   // Colours of the style sheet, so that charts follow light and dark.
   const INK = "var(--ink)", SOFT = "var(--soft)", LINE = "var(--line)", PAPER = "var(--paper)";
-  const TONES = { "#000000": INK, "#57606a": SOFT };
+  const TONES = { "#000000": INK, "#57606a": SOFT, "#0072b2": "var(--blue)", "#d55e00": "var(--orange)",
+    "#009e73": "var(--green)", "#cc79a7": "var(--pink)" };
+  const tone = (color) => TONES[color?.toLowerCase()] || color;
   const dark = () => matchMedia("(prefers-color-scheme: dark)").matches;
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
   const MARKERS = {
@@ -187,7 +189,7 @@ attnlab.plot = ((axes) => {
 
   // The movable point: drag it, or focus it and use the arrow keys; `move(x, y)` is told where it should be.
   function handle(svg, spec, box, x, y, holder) {
-    const { x: hx, y: hy, label: words, color = "#D55E00", move, step } = spec.handle, px = x.position(hx), py = y.position(hy);
+    const { x: hx, y: hy, label: words, color = tone("#D55E00"), move, step } = spec.handle, px = x.position(hx), py = y.position(hy);
     const group = node("g", { tabindex: 0, role: "slider", "aria-label": words, class: "handle",
       "aria-valuetext": `${axes.text(hx)}, ${axes.text(hy)}`, "aria-valuenow": hx, transform: `translate(${px},${py})` }, svg);
     node("circle", { r: 18, fill: "transparent" }, group);
@@ -219,7 +221,7 @@ attnlab.plot = ((axes) => {
   // Draws `spec` into `holder`, at the holder's width.
   function draw(holder, given) {
     if (given.paint) { given.paint(holder); return; }
-    const toned = (series) => series?.map((s) => ({ ...s, color: TONES[s.color] || s.color }));
+    const toned = (series) => series?.map((s) => ({ ...s, color: tone(s.color) }));
     const spec = { ...given, lines: toned(given.lines), points: toned(given.points), rules: toned(given.rules) };
     const focused = holder.contains(document.activeElement) && document.activeElement.classList.contains("handle");
     const total = Math.max(280, holder.clientWidth), svg = node("svg", { "font-family": FONT });
@@ -228,7 +230,8 @@ attnlab.plot = ((axes) => {
     svg.setAttribute("aria-label", `${spec.title}. Horizontal: ${spec.x.label}. Vertical: ${spec.y.label}.`);
     const indent = total < 420 ? 8 : 46, top = legend(svg, spec, total - indent - 8, indent);
     const marks = axes.scale(spec.y, [1, 0], 5).ticks.map((tick) => width(label(spec.y, tick), 12.5));
-    const left = 34 + Math.max(...marks, 16), right = total - 14;
+    const last = width(label(spec.x, axes.scale(spec.x, [0, 1], 5).ticks.at(-1)), 12.5) / 2;
+    const left = 34 + Math.max(...marks, 16), right = total - Math.max(14, last + 2);
     const tall = spec.square ? Math.min(right - left, 460) : spec.height || 280;
     const box = { left, right: spec.square ? left + tall : right, top: top + 4, bottom: top + 4 + tall };
     const height = box.bottom + 46;

@@ -49,9 +49,9 @@ def tables() -> dict[str, Any]:
 VIEW = View(
     title="Recovering a layer",
     question="Can a planted multi-head layer be recovered from random examples?",
-    text="A layer with m heads labels random sign tokens. Random starts refined to second order (the race) recover "
-    "every head exactly from about three times the counting limit of examples; with fewer, the fitted heads attend "
-    "elsewhere. First-order learners get there too, more slowly.",
+    text="A layer with m heads labels random sign tokens. Several random starts with a second-order method (race) "
+    "recover every head exactly from about three times the counting limit of examples; with fewer, the fitted heads "
+    "attend to other tokens. First-order learners recover them too, more slowly.",
     charts=("mha-patterns", "mha-map", "mha-examples", "mha-heads", "mha-families"),
     wide=("mha-families",),
     sources=("2402.04084",),

@@ -49,7 +49,8 @@ def _target(name: str) -> dict[str, str]:
 def _spectrum(d: int, n_keys: int, model: str) -> dict[str, Any]:
     bulk = theory.spectrum(d, n_keys, model)
     return {
-        "eigenvalue": bulk.eigenvalue.tolist(),
+        "parts": bulk.parts.tolist(),
+        "counts": bulk.counts.tolist(),
         "multiplicity": bulk.multiplicity.tolist(),
         "tail": bulk.tail,
         "trace": bulk.trace,
@@ -58,13 +59,11 @@ def _spectrum(d: int, n_keys: int, model: str) -> dict[str, Any]:
 
 def _modes(name: str, d: int, n_keys: int) -> dict[str, Any]:
     task = Task(d=d, n_keys=n_keys, **TARGETS[name])
-    of_model = {model: dict(zip(("energy", "eigenvalue"), _lists(task, model), strict=True)) for model in MODELS}
+    of_model = {}
+    for model in MODELS:
+        energy, parts = modes(task, model)
+        of_model[model] = {"energy": energy.tolist(), "parts": parts.tolist()}
     return {**of_model, "variance": task.variance, "complexity": _complexity(task)}
-
-
-def _lists(task: Task, model: str) -> list[list[float]]:
-    energy, parts = modes(task, model)
-    return [energy.tolist(), parts.sum(axis=0).tolist()]
 
 
 def _complexity(task: Task) -> dict[str, float | None]:

@@ -20,17 +20,17 @@ attnlab.views.rfa = ((theory, { logspace }, { text }, { unique, means }) => {
     { key: "target", kind: "choice", label: "target", initial: "f1_p2", values: () => targets },
     { key: "d", kind: "range", label: "dimension d", initial: 16, values: () => sizes.d },
     { key: "N", kind: "range", label: "keys N", initial: 16, values: () => sizes.N },
-    { key: "heads", kind: "range", label: "heads M", initial: 1000,
+    { key: "heads", kind: "range", label: "heads M", initial: 1000, free: true,
       values: () => [10, 20, 30, 50, 100, 150, 200, 300, 400, 600, 1000, 2000, 3000] },
     { key: "scale", kind: "range", label: "bias scale c", initial: 0, values: () => [0, 0.5, 1, 2, 4, 8] },
-    { key: "n", kind: "range", label: "samples n", initial: 512,
+    { key: "n", kind: "range", label: "samples n", initial: 512, free: true,
       values: () => [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384] },
   ];
 
-  // Predicted error of infinitely many heads; not a number where there is no theory.
-  function predict(data, { target, d, N }, model, n) {
+  // Predicted error with `units` heads (or units of RFMLP), by default infinitely many; not a number without theory.
+  function predict(data, { target, d, N }, model, n, units = Infinity) {
     const modes = data.rfa.modes[target]?.[d][N];
-    return modes ? theory.learningCurve(data.rfa.spectra[d][N][model], modes[model], modes.variance, n) : NaN;
+    return modes ? theory.learningCurve(data.rfa.spectra[d][N][model], modes[model], modes.variance, n, units) : NaN;
   }
 
   // Stored rows of this target and size, one series for each model and number of heads.
@@ -49,11 +49,13 @@ attnlab.views.rfa = ((theory, { logspace }, { text }, { unique, means }) => {
     domain: [0, 1.05 * Math.max(least, ...points.flatMap((p) => p.high))] });
 
   function curves(state, data) {
-    const n = logspace(32, 32768, 46), peak = state.heads * (state.d + 1);
-    const lines = Object.keys(MODELS).filter((model) => Number.isFinite(predictable(data, state, model))).map((model) => ({
-      x: n, y: n.map((size) => predict(data, state, model, size)), color: MODELS[model].color, width: 2.3,
-      label: `${MODELS[model].name}, theory (M = ∞)`,
-    }));
+    const n = logspace(32, 32768, 46), peak = state.heads * (state.d + 1), { rfa, rfmlp } = MODELS;
+    const line = (model, units, look) => ({ x: n, y: n.map((size) => predict(data, state, model, size, units)), ...look });
+    const lines = Number.isFinite(predict(data, state, "rfa", state.n)) ? [
+      line("rfa", state.heads, { color: rfa.color, width: 2.4, label: `RFA, M = ${state.heads} (theory)` }),
+      line("rfa", Infinity, { color: rfa.color, width: 1.2, dash: "6 4", label: "RFA, M = ∞ (theory)" }),
+      line("rfmlp", Infinity, { color: rfmlp.color, width: 1.6, label: "RFMLP, infinite width (theory)" }),
+    ] : [];
     const rules = [{ y: 1, color: SOFT, dash: "2 4" }, { x: state.n, color: SOFT, dash: "6 4", label: `n = ${state.n}` }];
     if (peak <= 32768) rules.push({ x: peak, color: KNOB, dash: "8 4", label: `n = M(d + 1) = ${peak}` });
     return {
@@ -64,19 +66,18 @@ attnlab.views.rfa = ((theory, { logspace }, { text }, { unique, means }) => {
     };
   }
 
-  // There is theory for the models whose kernel is invariant under rotations, on polynomial targets.
-  const predictable = (data, state, model) => (["rfa", "rfmlp"].includes(model) ? predict(data, state, model, state.n) : NaN);
-
   function heads(state, data) {
-    const limit = predict(data, state, "rfa", state.n), peak = state.n / (state.d + 1);
+    const limit = predict(data, state, "rfa", state.n), peak = state.n / (state.d + 1), M = logspace(10, 4000, 60);
     const points = stored(data.rfa.heads.filter((r) => r.n === state.n), state, "heads", () => `, n = ${state.n}`);
     const rules = [{ x: state.heads, color: KNOB, dash: "8 4", label: `M = ${state.heads}` }];
     if (peak > 10) rules.push({ x: peak, color: SOFT, dash: "6 4", label: "M(d + 1) = n: error peaks" });
     return {
       title: "Error against heads", empty: "no stored run at this setting", points, rules,
-      lines: Number.isFinite(limit)
-        ? [{ x: [10, 4000], y: [limit, limit], color: "#0072B2", label: `RFA, M = ∞ (theory): ${text(limit, 3)}` }] : [],
-      x: { label: `heads M (n = ${state.n})`, domain: [10, 4000], log: true }, y: errorAxis(points, 1.3),
+      lines: Number.isFinite(limit) ? [
+        { x: M, y: M.map((m) => predict(data, state, "rfa", state.n, m)), color: "#0072B2", width: 2.4, label: "RFA (theory)" },
+        { x: [10, 4000], y: [limit, limit], color: "#0072B2", dash: "6 4", label: `M = ∞: ${text(limit, 3)}` },
+      ] : [],
+      x: { label: `heads M (n = ${state.n})`, domain: [10, 4000], log: true }, y: errorAxis(points, 2),
     };
   }
 
@@ -107,14 +108,16 @@ attnlab.views.rfa = ((theory, { logspace }, { text }, { unique, means }) => {
   function describe(state, data) {
     const { d, n, heads: M, scale } = state, rfa = predict(data, state, "rfa", n), mlp = predict(data, state, "rfmlp", n);
     const facts = [Number.isFinite(rfa)
-      ? `At n = ${n} theory expects an error of ${text(rfa, 3)} for attention (RFA) and ${text(mlp, 3)} for a network on the `
-        + "concatenated tokens (RFMLP), in units of Var f*."
+      ? `At n = ${n} theory predicts an error of ${text(predict(data, state, "rfa", n, M), 3)} for attention (RFA) with ${M} `
+        + `heads, ${text(rfa, 3)} with infinitely many, and ${text(mlp, 3)} for a wide network on the concatenated tokens `
+        + "(RFMLP), in units of Var f*."
       : "A softmax target is no polynomial of the query and one key: there is no closed prediction, only simulation."];
     if (scale) {
       facts.push("With a bias (BRFA) the kernel has no closed spectrum: lines are for c = 0; the table has the cost of an "
         + "approximation under a bias.");
     }
-    facts.push(`${M} heads have ${M * (d + 1)} trained numbers: near n = ${M * (d + 1)} they interpolate, and the error peaks.`);
+    facts.push(`${M} heads have ${M * (d + 1)} trained numbers: near n = ${M * (d + 1)} samples the error is farthest above `
+      + "that of infinitely many heads.");
     return facts;
   }
 
@@ -124,9 +127,9 @@ attnlab.views.rfa = ((theory, { logspace }, { text }, { unique, means }) => {
     return `attnlab run ${/^(f1|x0)/.test(target) ? "rfa.keys" : "rfa.correlations"} ${size} --set n_max=${n}`;
   }
 
-  function python({ target, d, N, n }, data) {
+  function python({ target, d, N, n, heads: M }, data) {
     const task = `rfa.Task(${data.rfa.targets.find(({ name }) => name === target).python}, d=${d}, n_keys=${N})`;
-    const value = target in data.rfa.modes ? `rfa.theory.learning_curve(${task}, ${n})` : `${task}.variance`;
+    const value = target in data.rfa.modes ? `rfa.theory.learning_curve(${task}, ${n}, n_heads=${M})` : `${task}.variance`;
     return `from attnlab import rfa; print(${value})`;
   }
 

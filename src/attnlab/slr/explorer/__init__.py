@@ -41,10 +41,10 @@ def _thinned(path: np.ndarray) -> dict[str, list[float]]:
 
 VIEW = View(
     title="Single-location regression",
-    question="One token decides, its place is latent: does training find it?",
+    question="One token determines the output, at an unknown position: does training find it?",
     text="Attention with two vectors k and v is trained by gradient flow on the exact risk. On the manifold M almost "
-    "every start flows to the planted pair ±(k*, v*). Off it, the pair becomes unstable above λ = √3/2: raise λ, start "
-    "off the manifold, train long.",
+    "every start ends at the planted pair ±(k*, v*). Off M, the pair is unstable above λ = √3/2: raise λ, start off "
+    "the manifold and train long to see it.",
     charts=("slr-portrait", "slr-risk", "slr-lambda", "slr-stability"),
     sources=("2410.01537",),
     points=points,

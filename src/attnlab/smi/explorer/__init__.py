@@ -29,9 +29,9 @@ def tables() -> dict[str, Any]:
 VIEW = View(
     title="Your own model",
     question="The output depends on a few hidden directions of the tokens: from how many sequences are they learned?",
-    text="Choose a link y = link(z) of the indices z = XW/√d and move the sample complexity α = n/d. Dotted parts of "
-    "the curve are unstable. Where it bends back, two fixed points compete: the higher maximum of the free entropy is "
-    "Bayes-optimal, message passing stays at the first one. A link of your own takes a few lines of Python.",
+    text="Choose a link y = link(z) of the indices z = XW/√d and the sample complexity α = n/d. Dotted parts of the "
+    "curve are unstable. Where it bends back, there are two stable fixed points: the one with the higher free entropy "
+    "is Bayes-optimal, message passing ends at the first. Your own link takes a few lines of Python.",
     charts=("smi-overlap", "smi-entropy"),
     sources=("2502.00901", "2405.15480"),
     points=points,

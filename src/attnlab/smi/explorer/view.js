@@ -16,7 +16,7 @@ attnlab.views.smi = ((theory, { linspace }, { text }, { means, here }) => {
   const sizes = (state) => linspace(0, 1, 61).slice(1).map((part) => Number((part * span(chosen(state))).toPrecision(3)));
   const controls = [
     { key: "link", kind: "choice", label: "link", initial: "phase_retrieval(noise=0.0)", values: () => branches.map((b) => [b.link, b.label]) },
-    { key: "alpha", kind: "range", label: "sequences per dimension α", initial: 1.05, values: sizes },
+    { key: "alpha", kind: "range", label: "sequences per dimension α", initial: 1.05, free: true, values: sizes },
   ];
 
   // Pieces of the curve on which alpha rises with q, and those on which it falls.
@@ -91,5 +91,12 @@ attnlab.views.smi = ((theory, { linspace }, { text }, { means, here }) => {
   }
 
   const setting = (state) => `${chosen(state).label}, α = ${text(state.alpha)}`;
-  return { controls, prepare, render, setting };
+  const presets = [
+    ["hard phase", { link: "phase_retrieval(noise=0.0)", alpha: 1.06 }],
+    ["weak recovery only", { link: "phase_retrieval(noise=0.0)", alpha: 0.7 }],
+    ["no threshold", { link: "sign(noise=0.0)", alpha: 2 }],
+    ["tied attention", { link: "attention(tokens=2)", alpha: 0.4 }],
+    ["second layer", { link: "deep_attention(layers=2, skip=1.0)", alpha: 0.3 }],
+  ];
+  return { controls, prepare, render, setting, presets };
 })(attnlab.smiTheory, attnlab.numbers, attnlab.axes, attnlab.series);

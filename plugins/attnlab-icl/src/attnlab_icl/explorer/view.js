@@ -95,5 +95,12 @@ attnlab.views.icl = ((theory, { logspace }, { text }, { unique, same, means, her
 
   const setting = (s) => `α = ${text(s.alpha)}, κ = ${text(s.kappa)}, τ = ${text(s.tau)}, ρ = ${text(s.rho)}, `
     + `ridge ${text(s.ridge)}`;
-  return { controls, render, setting };
+  const presets = [
+    ["memorises", { alpha: 10, kappa: 0.2, tau: 2, rho: 0.01, ridge: 1e-5 }],
+    ["learns in context", { alpha: 10, kappa: 10, tau: 2, rho: 0.01, ridge: 1e-5 }],
+    ["interpolation peak", { alpha: 10, kappa: 10, tau: 1.1, rho: 0.01, ridge: 1e-5 }],
+    ["ridge removes the peak", { alpha: 10, kappa: 10, tau: 1.1, rho: 0.01, ridge: 0.03 }],
+    ["a longer context hurts", { alpha: 100, kappa: 0.5, tau: 2, rho: 0.25, ridge: 1e-5 }],
+  ];
+  return { controls, render, setting, presets };
 })(attnlab.iclTheory, attnlab.numbers, attnlab.axes, attnlab.series);
