@@ -29,10 +29,10 @@ confirm: $(READY) ## run the registered claims of every figure again on fresh se
 	$(BIN)/attnlab confirm --scale quick --workers $(WORKERS) --ledger results/claims.json
 
 test: $(READY) ## the fast test suite
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-all: $(READY) ## every test, the slow ones too; ORDER=word runs them in another order
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'slow or not slow' $(if $(ORDER),--order-by $(ORDER))
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'slow or not slow' $(if $(ORDER),--order-by $(ORDER))
 
 release-check: test-all docs ## before a release: all tests (a clean install among them), documentation, every claim at paper scale
 	$(BIN)/attnlab claims check --measured docs/data/claims_paper.json

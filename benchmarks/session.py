@@ -17,7 +17,7 @@ from benchmarks.harness import LISTENERS
 from benchmarks.results import Results
 from benchmarks.rows import Row
 
-PARTS = ("machine", "lab", "slr", "rfa", "aim", "mha")
+PARTS = ("machine", "waiting", "lab", "slr", "rfa", "aim", "bounds", "mha")
 
 
 def brought() -> dict[str, str]:
