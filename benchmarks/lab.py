@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from attnlab.common.drawing import panels
 from attnlab.common.figure import Figure, Grid
 from attnlab.lab import DaskEngine, LocalWorkers, SerialEngine, registry
-from attnlab.lab.outcome import compute
+from attnlab.lab.outcome import Outcome, compute
 from attnlab.lab.page import report
 from attnlab.lab.runner import collect, compute_cells, missing_cells
 from attnlab.lab.store import Store
@@ -29,6 +30,7 @@ def run() -> list[Row]:
             *commits(Path(folder)),
             *overhead(Path(folder)),
             *throughput(),
+            late_workers(Path(folder)),
             *sizes_of_sweeps(),
             *workers_or_threads(),
         ]
@@ -119,7 +121,25 @@ def throughput() -> list[Row]:
     return rows
 
 
-def sizes_of_sweeps(sizes: tuple[int, ...] = (10_000, 100_000)) -> list[Row]:
+def late_workers(folder: Path, n: int = 240, sleep: float = 0.5, workers: int = 8) -> Row:
+    """What is used of workers that join a run of one worker, once all are there."""
+    marks: list[float] = []
+    with LocalWorkers(1)() as client, Store(folder / "late.sqlite", writable=True) as store:
+
+        def count(outcome: Outcome) -> None:
+            marks.append(time.perf_counter())
+            if len(marks) == 4:
+                client.cluster.scale(workers)
+
+        engine = DaskEngine(lambda: contextlib.nullcontext(client))
+        compute_cells(figure(n, sleep).cells("quick"), store, engine, report=count)
+    late = marks[n // 2 : -2 * workers]  # all workers are there, none has run out of work
+    share = (len(late) - 1) / (late[-1] - late[0]) * sleep / workers
+    detail = f"1, then {workers} local workers, {n} cells of {sleep} s"
+    return Row("lab: late workers, cells against threads / cell time", share, "share", ">= 0.85", detail)
+
+
+def sizes_of_sweeps(sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000)) -> list[Row]:
     """Whether a cell of a large sweep costs what a cell of a small one does, what a resumed run and a report cost."""
     rows, per_cell = [], []
     for n in sizes:

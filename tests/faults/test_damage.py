@@ -5,10 +5,9 @@ import os
 import random
 import sqlite3
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+import toy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toy import sweep
@@ -20,8 +19,6 @@ from attnlab.lab.store import Store
 from attnlab.lab.store.merging import file_problems, verify
 from attnlab.lab.store.salvage import salvage
 from attnlab.lab.sweep import read
-
-HERE = Path(__file__).parent
 
 
 @pytest.fixture
@@ -133,22 +130,20 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", mount], check=True)
 
 
-def test_a_full_disk_stops_with_one_line_and_the_run_resumes_after_freeing(small_disk, tried):
+def test_a_full_disk_stops_with_one_line_and_the_run_resumes_after_freeing(small_disk, capsys, tried):
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 3_700_000)
     store = small_disk / "s.sqlite"
-    command = [sys.executable, "-m", "toy", str(store), "--cells", "90", "--sleep", "0"]
-    first = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
-    assert first.returncode == 1
-    assert len(first.stderr.strip().splitlines()) == 1
-    assert "what was committed is intact" in first.stderr
+    command = [str(store), "--cells", "90", "--sleep", "0"]
+    assert toy.main(command) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "what was committed is intact" in line
     ballast.unlink()
     with Store(store) as opened:
         before = opened.count()["done"]
         assert list(verify(opened)) == []
     assert 0 < before < 90
-    second = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
-    assert second.returncode == 0, second.stderr
+    assert toy.main(command) == 0
     with Store(store) as opened:
         assert opened.count() == {"done": 90}
     tried("a full disk in the middle of a run", f"one line; {before} of {before} committed cells intact; resumed")

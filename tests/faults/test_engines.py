@@ -101,6 +101,65 @@ def test_a_killed_scheduler_is_one_line(tmp_path, tried):
     tried("kill -9 of the scheduler", "one line, code 1; what was committed is there")
 
 
+class Here:
+    """As much of a Dask client as the engine uses: tasks are computed as they are handed in, one thread for each."""
+
+    def __init__(self, *threads):
+        self.threads, self.tasks, self.waiting, self.most = list(threads), [], 0, 0
+
+    def nthreads(self):
+        return {str(i): n for i, n in enumerate(self.threads)}
+
+    def submit(self, function, cells, pure):
+        self.tasks.append(len(cells))
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        return Done(self, function, cells)
+
+
+class Done:
+    def __init__(self, client, function, cells):
+        self.client, self.key, self.found = client, f"task-{len(client.tasks)}", function(cells)
+
+    def add_done_callback(self, function):
+        function(self)
+
+    def result(self, timeout):
+        return self.found
+
+    def release(self):
+        self.client.waiting -= 1
+
+
+def compute_here(client, cells, path):
+    with Store(path, writable=True) as store:
+        compute_cells(cells, store, lab.DaskEngine(lambda: contextlib.nullcontext(client)))
+        return store.count()
+
+
+def test_cells_without_duration_travel_in_batches_that_slow_ones_leave(tmp_path, monkeypatch):
+    monkeypatch.setattr("attnlab.lab.engine.dask.LEAST", 4)
+    cells, quick, slow = sweep(150, sleep=0.0).cells("quick"), Here(1), Here(1)
+    assert compute_here(quick, cells, tmp_path / "quick.sqlite") == {"done": 150}
+    assert max(quick.tasks) > 3
+    monkeypatch.setattr("attnlab.lab.outcome.TOGETHER", -1.0)  # every cell takes longer than was thought
+    assert compute_here(slow, cells, tmp_path / "slow.sqlite") == {"done": 150}
+    assert len(slow.tasks) >= 150
+
+
+def test_the_window_follows_the_threads_there_are(tmp_path, monkeypatch):
+    monkeypatch.setattr("attnlab.lab.engine.dask.LEAST", 4)
+    monkeypatch.setattr("attnlab.lab.engine.dask.POLL", 0.0)  # a look at the workers before each task
+    monkeypatch.setattr("attnlab.lab.engine.work.BATCH_CELLS", 1)
+    cells, few, many = sweep(90, sleep=0.0).cells("quick"), Here(1), Here(1)
+    compute_here(few, cells, tmp_path / "few.sqlite")
+    join = lambda outcome: many.threads.append(7) if len(many.threads) < 4 else None  # noqa: E731
+    with Store(tmp_path / "many.sqlite", writable=True) as store:
+        compute_cells(cells, store, lab.DaskEngine(lambda: contextlib.nullcontext(many)), report=join)
+    assert few.most <= 5
+    assert many.most >= 2 * sum(many.threads) == 44
+
+
 class Warns(RegressorMixin, BaseEstimator):
     """Converges or not as it is told, and warns in the second case."""
 

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 
 import pytest
+import toy
 from toy import sweep
 
 from attnlab.lab import SerialEngine
@@ -37,7 +38,7 @@ def held(tmp_path):
     process.join(60)
 
 
-def test_no_other_name_avoids_the_lock(held, tmp_path, tried):
+def test_no_other_name_avoids_the_lock(held, tmp_path, capsys, tried):
     path, pid = held
     (tmp_path / "there").mkdir()
     symbolic, hard, folder = tmp_path / "there" / "a.sqlite", tmp_path / "there" / "b.sqlite", tmp_path / "linked"
@@ -50,6 +51,10 @@ def test_no_other_name_avoids_the_lock(held, tmp_path, tried):
             Store(name, writable=True)
         with Store(name) as reader:  # reading is always allowed
             assert reader.count() == {"done": 6} or name == hard
+    assert toy.main([str(path)]) == 2
+    error = capsys.readouterr().err
+    assert f"attnlab: the store {path} is held by process {pid}" in error
+    tried("a second driver on a store in use", "refused, with the process that holds it")
     tried(
         "a second driver by symbolic link, hard link, linked folder, and after the .lock file was removed",
         "4 of 4 refused",

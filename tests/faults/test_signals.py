@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from attnlab.cli import app
 from attnlab.lab.store import Store
 
 HERE = Path(__file__).parent
@@ -28,19 +30,14 @@ seconds = {seconds}
 MAIN = "from attnlab.cli import main; main()"
 
 
-def start(folder, *options, seeds=200, seconds=0.1, before=MAIN, **environment):
+def words(folder, seeds, seconds):
+    """The command line of a sweep in this folder."""
     (folder / "slow.toml").write_text(SWEEP.format(seeds=seeds, seconds=seconds))
-    command = [
-        sys.executable,
-        "-c",
-        before,
-        "run",
-        "slow.toml",
-        "--module",
-        str(HERE / "mine.py"),
-        "--store",
-        "s.sqlite",
-    ]
+    return ["run", "slow.toml", "--module", str(HERE / "mine.py"), "--store", "s.sqlite"]
+
+
+def start(folder, *options, seeds=200, seconds=0.1, before=MAIN, **environment):
+    command = [sys.executable, "-c", before, *words(folder, seeds, seconds)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     return subprocess.Popen([*command, *options], cwd=folder, env={**os.environ, **environment}, **pipes)
 
@@ -65,7 +62,7 @@ def wait_for_rows(folder, process, least=1, timeout=300):
     "name",
     ["SIGUSR1", *(pytest.param(name, marks=pytest.mark.slow) for name in ("SIGHUP", "SIGTERM", "SIGINT"))],
 )
-def test_a_signal_ends_the_run_with_a_message_and_it_resumes(tmp_path, name, tried):
+def test_a_signal_ends_the_run_with_a_message_and_it_resumes(tmp_path, monkeypatch, name, tried):
     run = start(tmp_path)
     wait_for_rows(tmp_path, run)
     run.send_signal(getattr(signal, name))
@@ -75,9 +72,9 @@ def test_a_signal_ends_the_run_with_a_message_and_it_resumes(tmp_path, name, tri
     assert "Traceback" not in output
     done = rows(tmp_path)
     assert 0 < done < 200
-    again = start(tmp_path, "--quiet", "--shard", "1/1", seeds=done + 3, seconds=0.1)
-    output, _ = again.communicate(timeout=100)
-    assert again.returncode == 0, output
+    monkeypatch.chdir(tmp_path)
+    again = CliRunner().invoke(app, [*words(tmp_path, done + 3, 0.1), "--quiet", "--shard", "1/1"])
+    assert again.exit_code == 0, again.output
     assert rows(tmp_path) == done + 3
     tried(f"{name} to a running driver", "ends with a message and code 130; resumed")
 

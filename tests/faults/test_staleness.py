@@ -14,26 +14,30 @@ from attnlab.lab.store import Store
 MINE = Path(__file__).parent / "mine.py"
 
 
-@pytest.fixture
-def first(tmp_path):
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
     """A folder in which a sweep of 4 cells with a module of the user's own has been run."""
-    shutil.copy(MINE, tmp_path / "mine.py")
-    (tmp_path / "slow.toml").write_text(SWEEP.format(seeds=4, seconds=0.0))
-    assert "4 cells to compute" in run(tmp_path)
+    folder = tmp_path_factory.mktemp("original")
+    shutil.copy(MINE, folder / "mine.py")
+    (folder / "slow.toml").write_text(SWEEP.format(seeds=4, seconds=0.0))
+    assert "4 cells to compute" in run(folder)
+    return folder
+
+
+@pytest.fixture
+def first(original, tmp_path):
+    """A copy of that folder, whose results are those of its code."""
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
     assert "cells to compute" not in run(tmp_path)
     return tmp_path
 
 
-def run(folder, *options):
-    command = [
-        "run",
-        str(folder / "slow.toml"),
-        "--module",
-        str(folder / "mine.py"),
-        "--store",
-        str(folder / "s.sqlite"),
-    ]
-    result = CliRunner().invoke(app, [*command, "--out", str(folder / "out"), *options])
+def run(folder, *options, report=False):
+    names = {"--module": "mine.py", "--store": "s.sqlite", "--out": "out"}
+    places = [word for option, name in names.items() for word in (option, str(folder / name))]
+    # a part is computed and not reported
+    options = [*options, *([] if report else ["--shard", "1/1"])]
+    result = CliRunner().invoke(app, ["run", str(folder / "slow.toml"), *places, *options])
     assert result.exit_code == 0, (result.output, result.exception)
     return result.output
 
@@ -74,7 +78,7 @@ def test_another_version_of_attnlab_is_run_again_or_kept_and_named(first, monkey
     monkeypatch.setattr(fingerprint, "library_version", lambda: "99.0")
     fingerprint._of_roots.cache_clear()
     try:
-        kept = run(first, "--keep-old")
+        kept = run(first, "--keep-old", report=True)
         assert "cells to compute" not in kept
         assert "4 of 4 cells are from other code" in kept
         assert "4 cells to compute" in run(first)
@@ -95,7 +99,7 @@ def test_info_and_report_name_every_code_and_version(first):
     info = CliRunner().invoke(app, ["store", "info", str(first / "s.sqlite")]).output
     assert info.count(f"code {code}") == 2
     assert "attnlab 0.0." in info
-    run(first)
+    run(first, report=True)
     page = (first / "out" / "index.html").read_text()
     assert page.count("<dt>attnlab</dt>") == 2
     assert code in page

@@ -41,7 +41,7 @@ def sweep(cells=300, sleep=0.01, seeds=3, **extra):
     return Figure("toy.sweep", "Toy", "none", "Nothing.", {"quick": [grid]}, run_cell, draw, shared=["sleep"])
 
 
-def main():
+def main(words=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("store", type=Path)
     parser.add_argument("--workers", type=int, default=0)
@@ -52,8 +52,7 @@ def main():
     parser.add_argument("--deadly", type=int)
     parser.add_argument("--faulty", type=int)
     parser.add_argument("--shuffle", type=int)
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    options = parser.parse_args(words)
     extra = {name: value for name in ("deadly", "faulty") if (value := getattr(options, name)) is not None}
     engine = DaskEngine(LocalWorkers(options.workers)) if options.workers else SerialEngine()
     engine = DaskEngine(RunningCluster(options.scheduler)) if options.scheduler else engine
@@ -73,4 +72,5 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

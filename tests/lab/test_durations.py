@@ -1,5 +1,7 @@
 """Stated times of figures come from measured cells."""
 
+import dataclasses
+
 import pytest
 from toy_figures import FIGURE
 
@@ -19,6 +21,16 @@ def test_the_minutes_of_a_figure_are_those_of_its_cells_on_two_cores(tmp_path, m
 
 def test_every_figure_that_runs_without_extras_states_a_measured_time():
     figures = registry.figures()
-    missing = [name for name, figure in figures.items() if not figure.requires and name not in durations.measured()]
+    missing = [n for n, f in figures.items() if not f.requires and not durations.is_measured(n, "quick")]
     assert not missing
-    assert figures["mha.hard"].minutes["quick"] == durations.measured()["mha.hard"]["quick"]
+    assert figures["mha.hard"].minutes["quick"] == durations.stated()["mha.hard"]["quick"]
+
+
+def test_a_file_replaces_what_a_figure_states_and_an_estimate_says_so(monkeypatch):
+    assert durations.with_stated(FIGURE).minutes == {}
+    file = {FIGURE.name: {"quick": 0.5, "paper": "about 90"}}
+    monkeypatch.setattr(durations, "stated", lambda: file)
+    own = dataclasses.replace(FIGURE, minutes={"quick": 7.0, "other": 3.0})
+    assert durations.with_stated(own).minutes == {"quick": 0.5, "paper": 90.0, "other": 3.0}
+    assert durations.is_measured(FIGURE.name, "quick")
+    assert not durations.is_measured(FIGURE.name, "paper")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -191,14 +190,14 @@ def test_settings_that_two_grids_share_are_one_cell_whatever_the_size(monkeypatc
     assert len(toy_figure(grids[1:]).cells("quick")) == 6
 
 
-def test_a_million_replicates_are_gone_through_in_seconds():
-    count = 20_000
+def test_a_setting_is_described_once_for_a_million_replicates(monkeypatch):
+    described = []
+    columns = Spec.columns
+    monkeypatch.setattr(Spec, "columns", lambda self: described.append(self) or columns(self))
     cells = toy_figure([Trials({**REQUEST, "n_train": 5}, seeds=10**6)]).cells("quick")
     assert len(cells) == 10**6
-    start = time.process_time()
-    found = {(cell.id, cell.code) for cell in itertools.islice(cells, count)}
-    assert len(found) == count
-    assert (time.process_time() - start) / count < 20 / 10**6  # a resumed run may take 20 s
+    assert len({cell.id for cell in itertools.islice(cells, 1000)}) == 1000
+    assert len(described) <= 2  # once for the length, once for the cells
 
 
 def toy_figure(grids):

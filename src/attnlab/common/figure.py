@@ -7,7 +7,7 @@ import hashlib
 import importlib.util
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
@@ -120,8 +120,11 @@ def _text(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Cells(Sequence[Cell]):
-    """The cells of grids, each made when it is asked for, without repetition and ordered by array shape."""
+class Cells(Iterable[Cell]):
+    """The cells of grids, each made when it is asked for, without repetition and ordered by array shape.
+
+    It is no sequence: a cell is reached by making those before it.
+    """
 
     figure: Figure
     grids: Sequence[Grid]
@@ -160,16 +163,12 @@ class Cells(Sequence[Cell]):
     def __len__(self) -> int:
         return self._length
 
-    @functools.cached_property
-    def _list(self) -> list[Cell]:
-        return list(self)
-
     @overload
     def __getitem__(self, index: int) -> Cell: ...
     @overload
     def __getitem__(self, index: slice) -> list[Cell]: ...
     def __getitem__(self, index: int | slice) -> Cell | list[Cell]:
-        return self._list[index]
+        return list(self)[index]
 
 
 @dataclass(frozen=True)

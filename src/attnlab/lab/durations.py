@@ -1,7 +1,7 @@
-"""How long figures take: minutes on two cores, measured, in ``durations.json`` of each system.
+"""How long figures take: minutes on two cores, in ``durations.json`` of each system, which alone states them.
 
-``python -m attnlab.lab.durations results/attnlab.sqlite`` writes the files again from a store of a whole run. A figure
-without a measurement has the estimate that its own file states.
+A number was measured; ``"about 90"`` is an estimate. ``python -m attnlab.lab.durations results/attnlab.sqlite`` puts
+what a run took in their place, for the figures that are complete in its store.
 """
 
 from __future__ import annotations
@@ -20,21 +20,27 @@ if TYPE_CHECKING:
 
 FILE = "durations.json"
 CORES = 2
+ABOUT = "about "
 # Shorter than this, starting the program takes longer than the figure.
 SHORTEST = 0.1
 
 
 @functools.cache
-def measured() -> dict[str, dict[str, float]]:
-    """Minutes by figure and scale."""
+def stated() -> dict[str, dict[str, float | str]]:
+    """What the files say of each figure at each scale."""
     files = [path for path in own_files(FILE).values() if path.exists()]
     return {name: minutes for path in files for name, minutes in json.loads(path.read_text()).items()}
 
 
-def with_measured(figure: Figure) -> Figure:
-    """The figure with measured minutes where there are some."""
-    minutes = measured().get(figure.name)
-    return dataclasses.replace(figure, minutes={**figure.minutes, **minutes}) if minutes else figure
+def is_measured(name: str, scale: str) -> bool:
+    """Whether the time of a figure was measured."""
+    return isinstance(stated().get(name, {}).get(scale), int | float)
+
+
+def with_stated(figure: Figure) -> Figure:
+    """The figure with the minutes of its system's file; those that it states itself are for a system without one."""
+    found = {scale: float(str(value).removeprefix(ABOUT)) for scale, value in stated().get(figure.name, {}).items()}
+    return dataclasses.replace(figure, minutes={**figure.minutes, **found}) if found else figure
 
 
 def minutes(figure: Figure, scale: str, store: Store) -> float | None:
@@ -51,7 +57,7 @@ def main(path: str, scale: str = "quick") -> None:
     from attnlab.lab import registry
     from attnlab.lab.store import Store
 
-    content = {name: dict(known) for name, known in measured().items()}
+    content = {name: dict(known) for name, known in stated().items()}
     figures = registry.figures()
     with Store(path) as store:
         for figure in figures.values():

@@ -25,6 +25,8 @@ from attnlab.lab.store.payload import encode
 COMPILED_CODE_LIMIT = 2 * 2**30
 # No program is compiled in less time (in seconds), and a look at the memory costs more than the smallest cells.
 COMPILATION = 0.005
+# Seconds after which a worker sends back what it has of a batch: finished cells must not wait for slow ones.
+TOGETHER = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,14 @@ def compute(cell: Cell) -> Outcome:
 
 
 def answers(cells: Sequence[Cell]) -> list[Answer]:
-    """Run several cells, one after another."""
-    return [answer(cell) for cell in cells]
+    """Run cells one after another, the first of them if they take longer than was thought."""
+    found: list[Answer] = []
+    end = time.monotonic() + TOGETHER
+    for cell in cells:
+        found.append(answer(cell))
+        if time.monotonic() > end:
+            break
+    return found
 
 
 def answer(cell: Cell) -> Answer:

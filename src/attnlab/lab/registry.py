@@ -33,7 +33,7 @@ def system(name: str) -> ModuleType:
 def figures(names: Iterable[str] | None = None) -> dict[str, Figure]:
     """The figures of the given systems by name, or all; your own and your own claims among them."""
     rooms = _rooms("figures", systems() if names is None else names)
-    found = {figure.name: durations.with_measured(figure) for room in rooms for figure in room.FIGURES}
+    found = {figure.name: durations.with_stated(figure) for room in rooms for figure in room.FIGURES}
     for name, figure in own.things["figure"].items():
         if name in found:
             raise ValueError(f"a figure of your own has the name of another: {name}")
@@ -75,6 +75,16 @@ def tasks() -> dict[str, type]:
 def learners() -> dict[str, type]:
     """Public scikit-learn estimators, and your own."""
     return _public(own.is_learner) | own.things["learner"]
+
+
+def named(role: str, name: str) -> type:
+    """The task or learner of this name; only its own system is imported, all of them to correct a wrong name."""
+    wanted, found = (own.is_task, tasks) if role == "task" else (own.is_learner, learners)
+    home, _, word = name.partition(".")
+    if home in systems() and word in (package := system(home)).__all__ and wanted(kind := getattr(package, word)):
+        return kind  # type: ignore[no-any-return]
+    known = found()
+    return known[one_of(role, name, known)]
 
 
 def arenas() -> list[ModuleType]:

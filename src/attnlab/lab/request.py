@@ -64,8 +64,7 @@ def run_spec(params: Params, seed: np.random.SeedSequence) -> Record:
 def kind_of(role: Role, item: Item) -> type:
     """The class meant by a name, a type or an object; anything else is refused."""
     if isinstance(item, str):
-        known = registry.tasks() if role == "task" else registry.learners()
-        return known[one_of(role, item, known)]
+        return registry.named(role, item)
     kind = item if inspect.isclass(item) else type(item)
     if missing := [verb for verb in VERBS[role] if not hasattr(kind, verb)]:
         raise TypeError(f"a {role} must have {', '.join(VERBS[role])}; {kind.__name__} has no {missing[0]}")

@@ -87,6 +87,7 @@ class _Session:
                 if found is None:
                     yield from self.work.died(cells)
                 else:
+                    self.work.returned(cells[len(found) :])
                     yield from map(self.work.answered, cells, found)
                 future.release()
         finally:
@@ -151,7 +152,7 @@ class _Session:
 
 
 def _answers(future: Any) -> list[Answer] | None:
-    """What the cells of a task gave; None if it died with its worker."""
+    """What the first cells of a task, mostly all of them, gave; None if it died with its worker."""
     from distributed import KilledWorker
 
     try:
