@@ -230,7 +230,7 @@ attnlab.plot = ((axes) => {
     svg.setAttribute("aria-label", `${spec.title}. Horizontal: ${spec.x.label}. Vertical: ${spec.y.label}.`);
     const indent = total < 420 ? 8 : 46, top = legend(svg, spec, total - indent - 8, indent);
     const marks = axes.scale(spec.y, [1, 0], 5).ticks.map((tick) => width(label(spec.y, tick), 12.5));
-    const last = width(label(spec.x, axes.scale(spec.x, [0, 1], 5).ticks.at(-1)), 12.5) / 2;
+    const ends = axes.scale(spec.x, [0, 1], 5).ticks.slice(-1), last = width(ends.map((tick) => label(spec.x, tick)).join(""), 12.5) / 2;
     const left = 34 + Math.max(...marks, 16), right = total - Math.max(14, last + 2);
     const tall = spec.square ? Math.min(right - left, 460) : spec.height || 280;
     const box = { left, right: spec.square ? left + tall : right, top: top + 4, bottom: top + 4 + tall };
