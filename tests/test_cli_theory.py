@@ -21,9 +21,12 @@ SLOW = {
     "aim.deep_state_evolution",
     "aim.deep_strength",
     "aim.layer_strengths",
+    "aim.weak_recovery_time",
+    "rfa.sampled_learning_curve",
     "slr.erm_state_evolution",
     "slr.gradient_descent",
     "slr.hard_phase",
+    "smi.positional_semantic",
 }
 
 

@@ -70,6 +70,33 @@ def test_the_snippets_of_a_page_run(page, tmp_path):
         assert result.returncode == 0, f"{block}\n{result.stderr}"
 
 
+def wrong_comments(block, printed):
+    """Decimal numbers in the comments of a block's print statements that are not what its lines print."""
+    prints = [line for line in block.splitlines() if line.startswith("print(")]
+    wrong = []
+    for line, shown in zip(prints, printed.splitlines(), strict=True):
+        found = [float(number) for number in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", shown)]
+        for expected in re.findall(r"\b\d+\.\d+\b(?!e)", line.partition("  # ")[2]):
+            digit = 10.0 ** -len(expected.partition(".")[2])
+            # the last digit may differ by one: another BLAS rounds otherwise
+            if not any(abs(number - float(expected)) <= 1.5 * digit for number in found):
+                wrong.append(expected)
+    return wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README.md", "docs/start.md"])
+def test_the_first_examples_print_what_their_comments_say(page, tmp_path):
+    for block in python_blocks(ROOT / page):
+        if "\n    print(" not in block:
+            assert wrong_comments(block, run(block, tmp_path).stdout) == [], block
+
+
+def test_a_wrong_comment_is_noticed():
+    block = "print(1 / 3)  # a third, 0.33\nprint(2.0)  # two and a half, 2.5"
+    assert wrong_comments(block, "0.3333\n2.0\n") == ["2.5"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_an_example_runs(example, tmp_path):

@@ -13,6 +13,7 @@ from toy_figures import FIGURE
 from attnlab import lab
 from attnlab.common.drawing import panels, points
 from attnlab.common.records import Curve
+from attnlab.common.statistics import mean, of
 from attnlab.lab import pictures
 from attnlab.lab.errors import StoreUnwritable
 
@@ -86,6 +87,13 @@ def test_a_page_of_a_run_that_goes_on_renews_itself_and_says_what_is_left(tmp_pa
     assert '<meta http-equiv="refresh"' in page
     assert "Left: toy.other." in page
     assert '<meta http-equiv="refresh"' not in lab.report([lab.run(FIGURE)], tmp_path).read_text()
+
+
+def test_a_claim_without_data_and_what_is_drawn_are_told_in_words(tmp_path):
+    claim = dataclasses.replace(FIGURE.claims[0], id="toy.2", statistic=mean(of("error", n=-1)))
+    page = lab.report([lab.run(dataclasses.replace(FIGURE, claims=[claim]))], tmp_path).read_text()
+    assert "no data: no finished cell with n = -1" in page
+    assert "Theory: lines. Simulation: points with error bars." in page
 
 
 def test_changed_settings_are_not_judged(tmp_path):

@@ -15,8 +15,8 @@ from attnlab.lab import registry
 from attnlab.lab.drawn import marks
 
 FIGURES = registry.figures()
-# One of each system, those whose cells take milliseconds.
-FAST = ("aim.phase_diagram", "icl.context_length", "mha.noise", "rfa.key-count", "slr.manifold", "slr.success")
+# Those of theory alone, in NumPy: another size compiles nothing.
+FAST = ("aim.weak_recovery", "icl.nonmonotone", "rfa.complexity")
 # Knobs of the accuracy of an integral: they move a line by its error only, a line without error not at all.
 ACCURACY = {"draws", "replicates", "n_draws", "nodes"}
 # Values of a knob where one nearby is no setting, or changes nothing: tau enters a line as min(tau, 1).

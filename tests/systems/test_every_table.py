@@ -14,22 +14,14 @@ from attnlab.common.drawing import SOURCES
 from attnlab.lab import drawn, registry
 
 FIGURES = registry.figures()
+# One of each system and each kind of drawing, those whose cells take less than a second.
+FAST = ("aim.hardmax_small_width", "aim.trajectory", "icl.two_errors", "mha.hull", "rfa.complexity", "slr.small")
 # Calls of matplotlib whose artists the table reads, and those it does not.
 READ = {"plot", "errorbar", "fill_between", "bar", "hist", "stairs", "step", "imshow", "pcolormesh", "scatter"}
 READ |= {"axhline", "axvline", "hlines", "vlines"}
 UNREAD = {"contour", "contourf", "quiver", "streamplot", "pie", "hexbin", "boxplot", "violinplot", "axhspan", "axvspan"}
-UNREAD |= {
-    "fill",
-    "tripcolor",
-    "tricontourf",
-    "tricontour",
-    "matshow",
-    "spy",
-    "barbs",
-    "arrow",
-    "add_patch",
-    "add_collection",
-}
+UNREAD |= {"fill", "tripcolor", "tricontourf", "tricontour", "matshow", "spy", "barbs", "arrow"}
+UNREAD |= {"add_patch", "add_collection"}
 
 
 def comparable(marks):
@@ -73,8 +65,14 @@ def lab_panels():
     return canvas, axes[0, 0]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if not figure.requires])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name not in FAST))
+        for name, figure in FIGURES.items()
+        if not figure.requires
+    ],
+)
 def test_the_table_of_a_figure_redraws_it(name, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer import rich_utils
 
 from attnlab import __version__
 from attnlab.cli.arena import arena
@@ -19,6 +20,7 @@ from attnlab.cli.claims import claims_app, confirm, spend
 from attnlab.cli.describe import describe
 from attnlab.cli.explore import explore
 from attnlab.cli.jobs import (
+    COLORS,
     Job,
     choose_engine,
     console,
@@ -33,11 +35,13 @@ from attnlab.cli.jobs import (
 )
 from attnlab.cli.options import (
     DEFAULT_STORE,
+    FLAG,
     DryRun,
     FailFast,
     KeepOld,
     LedgerFile,
     Modules,
+    Names,
     OutFolder,
     Quiet,
     RetryFailed,
@@ -58,30 +62,24 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="The laboratory for solvable attention: sample, learn, predict and verify.\n\n"
-    "Example: `attnlab reproduce slr` runs every figure of single-location regression.",
+    help="Models of one attention layer that can be solved: simulate, compute theory, check claims.\n\n"
+    "First: `attnlab list`, then `attnlab show slr.manifold` and `attnlab reproduce slr.manifold`.",
 )
-app.add_typer(store_app, name="store")
-app.add_typer(claims_app, name="claims")
-app.command("arena")(arena)
-app.command("confirm")(confirm)
-app.command("explore")(explore)
-app.command("plan")(plan)
-app.command("show")(describe)
-app.command("theory", context_settings=SETTINGS)(theory)
-app.add_typer(bench_app, name="bench")
+LOOK, COMPUTE, MAINTAIN = "Look", "Compute", "Maintain"
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.", metavar=FLAG)] = False,
+) -> None:
     if version:
         console.print(__version__)
         raise typer.Exit
 
 
-@app.command("list")
+@app.command("list", rich_help_panel=LOOK)
 def list_everything(module: Modules = None) -> None:
-    """Show systems, figures, tasks and learners, one line each. Example: `attnlab list`."""
+    """Show systems, figures, tasks and learners."""
     from attnlab.lab.catalogue import catalogue
 
     load_modules(module)
@@ -93,9 +91,14 @@ def list_everything(module: Modules = None) -> None:
         console.print(table, "")
 
 
-@app.command()
+app.command("show", rich_help_panel=LOOK)(describe)
+app.command("theory", context_settings=SETTINGS, rich_help_panel=LOOK)(theory)
+app.command("explore", rich_help_panel=LOOK)(explore)
+
+
+@app.command(rich_help_panel=COMPUTE)
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Systems or figures; all of them if none is named.")] = None,
+    names: Names = None,
     scale: Scale = "quick",
     workers: Workers = 0,
     scheduler: Scheduler = "",
@@ -107,19 +110,25 @@ def reproduce(
     out: OutFolder = Path("results/report"),
     ledger_file: LedgerFile = None,
     only_fast: Annotated[
-        bool, typer.Option("--only-fast", help="Only the quickest figures, about a minute in all.")
+        bool, typer.Option("--only-fast", help="The quickest figures, about a minute in all.", metavar=FLAG)
     ] = False,
-    decide: Annotated[bool, typer.Option("--decide", help="Then add replicates to undecided claims.")] = False,
-    minutes: Annotated[float, typer.Option(help="Time that --decide may spend.", min=0)] = 10.0,
+    decide: Annotated[
+        bool, typer.Option("--decide", help="Then add replicates to undecided claims.", metavar=FLAG)
+    ] = False,
+    minutes: Annotated[float, typer.Option(help="Time for --decide, in minutes.", min=0, metavar="T")] = 10.0,
     fail_fast: FailFast = False,
     retry_failed: RetryFailed = False,
     keep_old: KeepOld = False,
     quiet: Quiet = False,
     module: Modules = None,
 ) -> None:
-    """Run figures, decide their claims and write the report. Example: `attnlab reproduce slr.manifold --workers 2`.
+    """Run figures, judge their claims, write the report.
 
-    `--decide --minutes 20` then spends twenty minutes on undecided claims, the cheapest to decide first.
+    What is stored is not computed again. Examples:
+
+    `attnlab reproduce slr.manifold --workers 2`
+
+    `attnlab reproduce slr --decide --minutes 20` then spends 20 minutes on undecided claims.
     """
     from attnlab.common.validation import one_of
     from attnlab.lab import ledger, registry
@@ -141,10 +150,12 @@ def reproduce(
     raise typer.Exit(exit_code(results, recorded=True))
 
 
-@app.command()
+@app.command(rich_help_panel=COMPUTE)
 def run(
     what: Annotated[str, typer.Argument(metavar="FIGURE|FILE.toml", help="A figure, or a sweep written in TOML.")],
-    knobs: Annotated[list[str] | None, typer.Option("--set", help="Change a knob: --set d=64 --set seeds=10.")] = None,
+    knobs: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a knob; may be repeated.", metavar="NAME=VALUE")
+    ] = None,
     scale: Scale = "quick",
     workers: Workers = 0,
     scheduler: Scheduler = "",
@@ -158,13 +169,17 @@ def run(
     retry_failed: RetryFailed = False,
     keep_old: KeepOld = False,
     quiet: Quiet = False,
-    max_cells: Annotated[int, typer.Option(help="Refuse larger grids unless --yes.", min=1)] = 2000,
-    yes: Annotated[bool, typer.Option("--yes", help="Run a grid beyond the limit.")] = False,
+    max_cells: Annotated[int, typer.Option(help="Refuse larger grids without --yes.", min=1, metavar="N")] = 2000,
+    yes: Annotated[bool, typer.Option("--yes", help="Run a grid beyond the limit.", metavar=FLAG)] = False,
     module: Modules = None,
 ) -> None:
-    """Run one figure with a knob changed, or a sweep of your own.
+    """Run one figure with changed knobs, or your own sweep.
 
-    Examples: `attnlab run slr.manifold --set d=100 --set seeds=10`, `attnlab run my-sweep.toml --workers 2`.
+    Changed settings show numbers, no verdicts. Examples:
+
+    `attnlab run slr.manifold --set d=100 --set seeds=10`
+
+    `attnlab run my-sweep.toml --workers 2`
     """
     from attnlab.lab import registry, sweep
 
@@ -185,16 +200,19 @@ def run(
     raise typer.Exit(exit_code(results, recorded=False))
 
 
-@app.command()
+@app.command(rich_help_panel=COMPUTE)
 def report(
-    names: Annotated[list[str] | None, typer.Argument(help="Systems or figures; all if none is named.")] = None,
+    names: Names = None,
     scale: Scale = "quick",
     store: StorePath = DEFAULT_STORE,
     out: OutFolder = Path("results/report"),
     ledger_file: LedgerFile = None,
     module: Modules = None,
 ) -> None:
-    """Write the report of what is stored, computing nothing. Example: `attnlab report slr`."""
+    """Write the report of what is stored; compute nothing.
+
+    Example: `attnlab report slr`
+    """
     from attnlab.lab import ledger, registry
     from attnlab.lab.page import report as write
     from attnlab.lab.runner import collect
@@ -205,7 +223,8 @@ def report(
         figures = registry.select(names or [])
     with Store(store) as opened:
         # nothing is computed here: results of other code are shown, and marked
-        results = [collect(figure, scale, opened, keep_old=True) for figure in figures]
+        stored = opened.figures()
+        results = [collect(figure, scale, opened, keep_old=True) for figure in figures if figure.name in stored]
     results = [result for result in results if result.count]
     show(results, recorded=True)
     if ledger_file is not None:
@@ -215,8 +234,16 @@ def report(
         console.print(f"report: {write(results, out)}")
 
 
+app.command("confirm", rich_help_panel=COMPUTE)(confirm)
+app.command("plan", rich_help_panel=COMPUTE)(plan)
+app.command("arena", rich_help_panel=COMPUTE)(arena)
+app.add_typer(store_app, name="store", rich_help_panel=MAINTAIN)
+app.add_typer(claims_app, name="claims", rich_help_panel=MAINTAIN)
+app.add_typer(bench_app, name="bench", rich_help_panel=MAINTAIN)
+
+
 class _Lines(logging.Handler):
-    """What the engines have to say while they wait: one line each."""
+    """Prints each message of the engines as one line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         console.print(record.getMessage(), markup=False, highlight=False, soft_wrap=True)
@@ -239,15 +266,17 @@ def main() -> None:
         sys.exit("attnlab: the command line needs file locks of Linux or macOS; on Windows run it inside WSL")
     _end_on_signals()
     logging.getLogger("attnlab").addHandler(_Lines())
+    rich_utils.COLOR_SYSTEM = COLORS
+    errors = Console(stderr=True, emoji=False, color_system=COLORS)
     try:
         app()
     except KeyboardInterrupt:
-        Console(stderr=True).print("attnlab: stopped; the same command goes on from what is stored")
+        errors.print("attnlab: stopped; the same command continues from what is stored")
         sys.exit(130)
     except Exception as error:
         from attnlab.lab.errors import LabError
 
         if not isinstance(error, LabError):
             raise
-        Console(stderr=True, emoji=False).print(f"attnlab: {error}", markup=False, highlight=False, soft_wrap=True)
+        errors.print(f"attnlab: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.code)

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from attnlab.cli.jobs import Job, choose_engine, compute, console, exit_code, load_modules, show, usage
-from attnlab.cli.options import Modules
+from attnlab.cli.options import FLAG, DryRun, Modules, OutFolder, Quiet, RetryFailed, Scale, StorePath, Workers
 from attnlab.common.words import many
 
 if TYPE_CHECKING:
@@ -18,25 +18,28 @@ if TYPE_CHECKING:
 
 
 def arena(
-    tasks: Annotated[str, typer.Option(help="Tasks, with commas; all by default.")] = "",
-    learners: Annotated[str, typer.Option(help="Learners, with commas; all by default.")] = "",
-    n: Annotated[str, typer.Option("--n", help="Numbers of training examples, with commas.")] = "",
-    seeds: Annotated[int | None, typer.Option(help="Replicates.", min=1)] = None,
-    scale: Annotated[str, typer.Option(help="quick or paper.")] = "quick",
-    workers: Annotated[int, typer.Option(help="Local processes; 0 computes in this process.", min=0)] = 0,
-    store: Annotated[Path, typer.Option(help="File that keeps the results.")] = Path("results/arena.sqlite"),
-    out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("results/arena"),
+    tasks: Annotated[str, typer.Option(help="Tasks, with commas; all by default.", metavar="NAMES")] = "",
+    learners: Annotated[str, typer.Option(help="Learners, with commas; all by default.", metavar="NAMES")] = "",
+    n: Annotated[str, typer.Option("--n", help="Numbers of training examples.", metavar="N,N,...")] = "",
+    seeds: Annotated[int | None, typer.Option(help="Replicates.", min=1, metavar="N")] = None,
+    scale: Scale = "quick",
+    workers: Workers = 0,
+    store: StorePath = Path("results/arena.sqlite"),
+    out: OutFolder = Path("results/arena"),
     module: Modules = None,
-    memory: Annotated[bool, typer.Option(help="Measure peak memory, each learner in a fresh process.")] = True,
-    names: Annotated[bool, typer.Option("--list", help="Show the tasks and learners and stop.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many cells would run and stop.")] = False,
-    retry_failed: Annotated[bool, typer.Option(help="Compute failed cells again.")] = False,
-    quiet: Annotated[bool, typer.Option(help="No progress.")] = False,
+    no_memory: Annotated[bool, typer.Option("--no-memory", help="Do not measure peak memory.", metavar=FLAG)] = False,
+    names: Annotated[bool, typer.Option("--list", help="Show tasks and learners, then stop.", metavar=FLAG)] = False,
+    dry_run: DryRun = False,
+    retry_failed: RetryFailed = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Put every learner against every task it can take, on equal data.
+    """Compare learners on tasks, with equal data.
 
-    Examples: `attnlab arena --workers 2`, `attnlab arena --tasks slr.spiked --learners RFA,softmax --n 250,1000`,
-    `attnlab arena --module my_learner.py --learners own.MyLearner,linear`.
+    Every learner is fitted to every task that it can take. Examples:
+
+    `attnlab arena --tasks slr.spiked --learners RFA,softmax --n 250,1000`
+
+    `attnlab arena --module my_learner.py --learners own.MyLearner,linear`
     """
     from attnlab.lab.contests.contest import contest
 
@@ -52,7 +55,7 @@ def arena(
     if dry_run:
         raise typer.Exit
     job = Job(engine, store, out, None, False, retry_failed, quiet, dry_run, recorded=False)
-    raise typer.Exit(_run(request, job, workers if memory else None))
+    raise typer.Exit(_run(request, job, None if no_memory else workers))
 
 
 def _run(request: Contest, job: Job, memory_workers: int | None) -> int:

@@ -17,8 +17,9 @@ from attnlab.cli.jobs import console, usage
 
 bench_app = typer.Typer(
     invoke_without_command=True,
-    help="Measure attnlab here: ratios to the obvious alternatives, shares of the hardware's rates, growth, memory.\n\n"
-    "Example: `attnlab bench --only rfa,aim --json results/today.json --plot results/today.png`.",
+    help="Measure the speed of attnlab on this machine.\n\n"
+    "Ratios to usual alternatives, shares of the hardware's rates, growth, memory. Needs the source repository. "
+    "Example: `attnlab bench --only rfa,aim --json results/today.json`",
 )
 MARKS = {True: "[green]met", False: "[red]missed", None: ""}
 
@@ -39,10 +40,12 @@ def benchmarks(module: str) -> Any:
 @bench_app.callback()
 def bench(
     context: typer.Context,
-    only: Annotated[str, typer.Option(help="Parts to run: machine, lab, a system; all if none.")] = "",
-    json: Annotated[Path, typer.Option("--json", help="Where the numbers are stored.")] = Path("results/bench.json"),
-    plot: Annotated[Path | None, typer.Option(help="Draw the ratios and shares here.")] = None,
-    page: Annotated[Path | None, typer.Option(help="Write the tables of this page of the documentation.")] = None,
+    only: Annotated[str, typer.Option(help="Parts: machine, lab, a system; default: all.", metavar="NAMES")] = "",
+    json: Annotated[Path, typer.Option("--json", help="File of the numbers.", metavar="FILE")] = Path(
+        "results/bench.json"
+    ),
+    plot: Annotated[Path | None, typer.Option(help="Picture of the ratios.", metavar="FILE")] = None,
+    page: Annotated[Path | None, typer.Option(help="Page of the documentation to renew.", metavar="FILE")] = None,
 ) -> None:
     """Run the benchmarks and show what was measured."""
     if context.invoked_subcommand is None:
@@ -75,7 +78,10 @@ def compare(
     before: Annotated[Path, typer.Argument(help="Results of one run.")],
     after: Annotated[Path, typer.Argument(help="Results of another.")],
 ) -> None:
-    """Show what changed beyond the spread. Example: `attnlab bench compare results/old.json results/new.json`."""
+    """Show what changed beyond the spread.
+
+    Example: `attnlab bench compare results/old.json results/new.json`
+    """
     with usage():
         stored = benchmarks("results")
         found = stored.compare(stored.Results.read(before), stored.Results.read(after))
@@ -97,9 +103,12 @@ def compare(
 @bench_app.command("page")
 def write_page(
     page: Annotated[Path, typer.Argument(help="The page to write.")] = Path("docs/performance.md"),
-    cpu: Annotated[Path, typer.Option(help="Stored results.")] = Path("docs/data/bench_cpu.json"),
+    cpu: Annotated[Path, typer.Option(help="Stored results.", metavar="FILE")] = Path("docs/data/bench_cpu.json"),
 ) -> None:
-    """Write the tables of the documentation from stored results. Example: `attnlab bench page`."""
+    """Write the tables of the documentation from stored results.
+
+    Example: `attnlab bench page`
+    """
     with usage():
         writing, stored = benchmarks("page"), benchmarks("results")
         writing.check(page)

@@ -11,21 +11,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attnlab.cli import options
-from attnlab.cli.jobs import Job, choose_engine, compute, console, parse_shard, usage
+from attnlab.cli.jobs import Job, choose_engine, compute, console, parse_shard, say, usage
 
 if TYPE_CHECKING:
     from attnlab.common.figure import Figure
     from attnlab.lab.runner import Result
 
-claims_app = typer.Typer(no_args_is_help=True, help="Claims before they are measured. Example: `attnlab claims check`.")
+claims_app = typer.Typer(
+    no_args_is_help=True, help="Register claims before they are measured.\n\nExample: `attnlab claims check`"
+)
 RegisteredFile = Annotated[
-    Path | None, typer.Option("--file", help="Registered claims; by default those of every system.")
+    Path | None, typer.Option("--file", help="Registered claims; default: of every system.", metavar="FILE")
 ]
 
 
 @claims_app.command()
 def register(file: RegisteredFile = None) -> None:
-    """Write what every claim says and how it is decided, with a date. Example: `attnlab claims register`."""
+    """Write every claim, its statistic and threshold, with a date.
+
+    Example: `attnlab claims register`
+    """
     from attnlab.lab import registry
     from attnlab.lab.claims import registration
 
@@ -43,12 +48,13 @@ def register(file: RegisteredFile = None) -> None:
 def check(
     file: RegisteredFile = None,
     measured: Annotated[
-        Path | None, typer.Option(help="A ledger's file, in which every claim must be up to date.")
+        Path | None, typer.Option(help="A ledger in which every claim must be current.", metavar="FILE")
     ] = None,
 ) -> None:
-    """List claims that are not as registered, or not measured. Example: `attnlab claims check`.
+    """List claims that are not as registered, or not measured.
 
-    With `--measured docs/data/claims_paper.json` also those without a value of the present claim and code.
+    Example: `attnlab claims check`. `--measured docs/data/claims_paper.json` also lists those without a value of the
+    present claim and code.
     """
     from attnlab.lab import registry
     from attnlab.lab.claims import registration
@@ -87,7 +93,7 @@ def _not_measured(figures: Sequence[Figure], file: Path) -> dict[str, str]:
 
 
 def confirm(
-    names: Annotated[list[str] | None, typer.Argument(help="Systems or figures; all of them if none is named.")] = None,
+    names: options.Names = None,
     scale: options.Scale = "quick",
     workers: options.Workers = 0,
     scheduler: options.Scheduler = "",
@@ -95,19 +101,19 @@ def confirm(
     slurm: options.Slurm = None,
     shard: options.ShardText = "",
     store: options.StorePath = options.DEFAULT_STORE,
-    ledger_file: Annotated[Path, typer.Option("--ledger", help="File of verdicts and confirmations.")] = Path(
-        "results/claims.json"
-    ),
+    ledger_file: Annotated[
+        Path,
+        typer.Option("--ledger", help="File of verdicts.", metavar="FILE", rich_help_panel=options.FILES),
+    ] = Path("results/claims.json"),
     registered: RegisteredFile = None,
     retry_failed: options.RetryFailed = False,
     keep_old: options.KeepOld = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run registered claims on fresh seeds and say which hold again. Example: `attnlab confirm slr --workers 2`.
+    """Measure registered claims on fresh random numbers.
 
-    The seeds are a part of the seed tree that no other command reaches. Verdicts of `attnlab reproduce` are read from
-    the same store, or from the ledger, and written beside the confirmations. The same command goes on where it was
-    stopped.
+    No other command uses these seeds. The first verdicts are read from the same store, or from the ledger, and written
+    beside the confirmations. A stopped command continues. Example: `attnlab confirm slr --workers 2`
     """
     from attnlab.common.validation import one_of
     from attnlab.lab import ledger, registry
@@ -125,7 +131,7 @@ def confirm(
     with Store(store, writable=True) as opened:
         compute(figures, scale, job, opened)
         if job.shard:
-            console.print(f"this part is in {store}; bring the parts together with 'attnlab store merge'")
+            say(f"this part is in {store}; merge the parts with 'attnlab store merge'")
             return
         fresh = [collect(figure, scale, opened, keep_old=keep_old, stream=job.stream) for figure in figures]
         first = [collect(figure, scale, opened, keep_old=keep_old) for figure in figures]

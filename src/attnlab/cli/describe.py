@@ -18,10 +18,13 @@ REPORT = Path("results/report")
 
 def describe(
     name: Annotated[str, typer.Argument(metavar="FIGURE", help="A figure, such as slr.manifold.")],
-    report: Annotated[Path, typer.Option(help="Folder of a report, where its picture may be.")] = REPORT,
+    report: Annotated[Path, typer.Option(help="Folder of the report with its picture.", metavar="FOLDER")] = REPORT,
     module: Modules = None,
 ) -> None:
-    """Describe one figure: knobs with defaults, cost, claims, picture. Example: `attnlab show slr.manifold`."""
+    """Describe one figure: knobs, cost, claims, picture.
+
+    Example: `attnlab show slr.manifold`
+    """
     from attnlab.lab import registry
 
     with usage():

@@ -1,4 +1,4 @@
-"""``attnlab explore``: write the page on which theory answers to sliders."""
+"""``attnlab explore``: write the page with sliders."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from typing import Annotated
 import typer
 
 from attnlab.cli.jobs import console
-from attnlab.cli.options import DEFAULT_STORE
+from attnlab.cli.options import DEFAULT_STORE, FLAG
 
 
 def explore(
-    out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("explorer.html"),
-    store: Annotated[Path | None, typer.Option(help=f"Results to draw over the theory ({DEFAULT_STORE}).")] = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    out: Annotated[Path, typer.Option(help="The HTML file to write.", metavar="FILE")] = Path("explorer.html"),
+    store: Annotated[
+        Path | None, typer.Option(help=f"Simulations to draw (default: {DEFAULT_STORE}).", metavar="FILE")
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Show the page in the browser.", metavar=FLAG)] = False,
 ) -> None:
-    """Write one self-contained page with sliders. Example: `attnlab explore --open`."""
+    """Write a page with sliders: theory, simulations.
+
+    One HTML file that needs no network. Example: `attnlab explore --open`
+    """
     from attnlab.explore.page import explorer
 
     if store is None and DEFAULT_STORE.exists():

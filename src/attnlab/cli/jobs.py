@@ -37,6 +37,12 @@ SHOWN = 20
 FAST_MINUTES = 0.8
 
 
+def say(text: str) -> None:
+    """Print a line as it is: names in a store are data, neither markup nor commands to the terminal."""
+    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    console.print(plain, markup=False, highlight=False, soft_wrap=True)
+
+
 @dataclass(frozen=True)
 class Job:
     """How figures are to be computed, where results go, and whether the verdicts on record apply to them."""
@@ -63,25 +69,21 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
     runnable = [figure for figure in figures if (extra := figure.missing_extra()) is None or _skip(figure, extra)]
     if job.dry_run:
         for figure in runnable:
-            expected = duration(figure.minutes.get(scale, 0.0))
-            console.print(f"{figure.name}: {many(figure.size(scale), 'cell')}, {expected} on two cores", markup=False)
+            time = expected(figure.minutes.get(scale, 0.0))
+            say(f"{figure.name}: {many(figure.size(scale), 'cell')}, {time}")
         raise typer.Exit
     with Store(job.store, writable=True) as store:
         beside = registry.figures().values() if job.recorded else []
         page = LivePage(runnable, beside, scale, store, job.out, job.keep_old)
         compute(runnable, scale, job, store, page)
         if job.shard:
-            console.print(
-                f"this part is in {job.store}; bring the parts together with 'attnlab store merge'",
-                markup=False,
-                soft_wrap=True,
-            )
+            say(f"this part is in {job.store}; merge the parts with 'attnlab store merge'")
             return []
         written = page.write()
         results = [page.results[figure.name] for figure in runnable]
     skipped = [claim for figure in figures if figure not in runnable for claim in figure.claims]
     show(results, recorded=job.recorded, not_measured=len(skipped))
-    console.print(f"report: {written}", markup=False, soft_wrap=True)
+    say(f"report: {written}")
     return results
 
 
@@ -91,7 +93,7 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: Liv
     from attnlab.lab.runner import compute_cells, missing_cells
 
     for note in store.notes:
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
+        say(note)
     options = {"retry_failed": job.retry_failed, "keep_old": job.keep_old}
     cells = missing_cells(figures, scale, store, shard=job.shard, stream=job.stream, **options)
     if not len(cells):  # nothing to start workers for
@@ -101,8 +103,8 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: Liv
     page = None if job.shard else page
     if page is not None:
         page.start(cells.counts)
-    expected = {f.name: 60 * f.minutes.get(scale, 0.0) / f.size(scale) for f in figures}
-    with reporting(console, cells.counts, expected, job.quiet) as progress:
+    seconds = {f.name: 60 * f.minutes.get(scale, 0.0) / f.size(scale) for f in figures}
+    with reporting(console, cells.counts, seconds, job.quiet) as progress:
 
         def finished(outcome: Outcome) -> None:
             progress(outcome)
@@ -112,11 +114,7 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: Liv
         try:
             compute_cells(cells, store, job.engine, report=finished, fail_fast=job.fail_fast)
         except KeyboardInterrupt:
-            console.print(
-                f"stopped; what is finished is in {job.store}, the same command goes on from there",
-                markup=False,
-                soft_wrap=True,
-            )
+            say(f"stopped; what is finished is in {job.store}, the same command continues from there")
             raise typer.Exit(130) from None
 
 
@@ -131,17 +129,23 @@ def _announce(figures: list[Figure], scale: str, missing: dict[str, int]) -> Non
             share = left / max(figure.size(scale), 1)
             total += share * figure.minutes.get(scale, 0.0)
             table.add_row(figure.name, many(left, "cell"), duration(share * figure.minutes.get(scale, 0.0)))
-    console.print(f"{many(sum(missing.values()), 'cell')} to compute, {duration(total)} on two cores")
+    console.print(f"{many(sum(missing.values()), 'cell')} to compute, {expected(total)}")
     if table.row_count > 1:
         console.print(table, highlight=False)
 
 
 def fastest(figures: list[Figure], scale: str, minutes: float = FAST_MINUTES) -> list[Figure]:
-    """The quickest figures, as many as their expected times allow, in the order given."""
-    chosen, spent = set(), 0.0
+    """The quickest figures, the systems in turn, as many as their expected times allow, in the order given."""
+    turns: dict[str, int] = {}
+    ranked = []
     for figure in sorted(figures, key=lambda figure: figure.minutes.get(scale, math.inf)):
-        spent += figure.minutes.get(scale, math.inf)
-        if spent <= minutes:
+        system = figure.name.split(".")[0]
+        turns[system] = turns.get(system, -1) + 1
+        ranked.append((turns[system], figure))
+    chosen, spent = set(), 0.0
+    for _, figure in sorted(ranked, key=lambda item: item[0]):
+        if spent + figure.minutes.get(scale, math.inf) <= minutes:
+            spent += figure.minutes[scale]
             chosen.add(figure.name)
     return [figure for figure in figures if figure.name in chosen]
 
@@ -150,11 +154,18 @@ def duration(minutes: float) -> str:
     """A time in words."""
     if minutes <= 0:
         return "time unknown"
+    if minutes < 1:
+        return f"about {max(1, round(60 * minutes))} s"
     return f"about {minutes:.1f} min" if minutes < 90 else f"about {minutes / 60:.1f} h"
 
 
+def expected(minutes: float) -> str:
+    """A time in words, with where it was measured."""
+    return duration(minutes) + " on two cores" * (minutes > 0)
+
+
 def _skip(figure: Figure, extra: str) -> bool:
-    console.print(f"skipped {figure.name}: it needs the extra, pip install 'attnlab[{extra}]'", markup=False)
+    say(f"skipped {figure.name}: it needs the extra, pip install 'attnlab[{extra}]'")
     return False
 
 
@@ -177,20 +188,18 @@ def show(results: list[Result], *, recorded: bool, not_measured: int = 0) -> Non
         differ = "1 differs" if len(changed) == 1 else f"{len(changed) or 'none'} differ"
         told = f"; {differ} from the registered verdict" if recorded else ""
         statuses = [*(v.status for v in verdicts), *["not measured"] * not_measured]
-        console.print(f"{ledger.tally(statuses)}{told}", highlight=False)
+        say(f"{ledger.tally(statuses)}{told}")
     for result in results:
         if result.figure.unjudged:
-            console.print(f"{result.figure.name}: no claim is judged; {result.figure.unjudged}", highlight=False)
+            say(f"{result.figure.name}: no claim is judged; {result.figure.unjudged}")
         if result.old:
-            console.print(
-                f"{result.figure.name}: {result.old} of {result.count} cells are from other code", highlight=False
-            )
+            say(f"{result.figure.name}: {result.old} of {result.count} cells are from other code")
     failed = [cell for result in results for cell in result.failed]
     for cell in failed[:SHOWN]:
         last = cell.error.strip().splitlines()[-1]
-        console.print(f"failed: {cell.figure} {cell.id[:12]} {cell.params}: {last}", markup=False, soft_wrap=True)
+        say(f"failed: {cell.figure} {cell.id[:12]} {cell.params}: {last}")
     if len(failed) > SHOWN:
-        console.print(f"and {many(len(failed) - SHOWN, 'more failed cell')}", highlight=False)
+        say(f"and {many(len(failed) - SHOWN, 'more failed cell')}")
 
 
 def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands have, in the groups in which the help shows them."""
 
 from __future__ import annotations
 
@@ -9,23 +9,49 @@ import typer
 
 # Where results are kept unless --store says otherwise.
 DEFAULT_STORE = Path("results/attnlab.sqlite")
+WHERE = "Where to compute"
+FILES = "Files"
+# What the help shows behind an option that takes no value.
+FLAG = ""
 
-Scale = Annotated[str, typer.Option(help="quick or paper.")]
-StorePath = Annotated[Path, typer.Option("--store", help="File that keeps the results.")]
-OutFolder = Annotated[Path, typer.Option("--out", help="Folder of the report.")]
-Workers = Annotated[int, typer.Option(help="Local processes; 0 computes in this process.", min=0)]
-Scheduler = Annotated[
-    str, typer.Option(help="Address of a running Dask scheduler, tcp://host:port or tls://host:port.")
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Systems or figures; default: all.")]
+Scale = Annotated[str, typer.Option(help="Size of the grids: quick or paper.", metavar="SCALE")]
+Workers = Annotated[
+    int,
+    typer.Option(help="Local processes; 0 computes in this one.", min=0, metavar="N", rich_help_panel=WHERE),
 ]
-Tls = Annotated[str, typer.Option(help="Files ca,cert,key for a tls:// scheduler.")]
-Slurm = Annotated[Path | None, typer.Option(help="TOML file with SLURM options (dask-jobqueue's arguments, and jobs).")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would run (--slurm: the job script) and stop.")]
-ShardText = Annotated[str, typer.Option("--shard", help="Compute only part i/n, for job arrays; then store merge.")]
-FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Stop at the first failed cell.")]
-RetryFailed = Annotated[bool, typer.Option(help="Compute failed cells again.")]
-KeepOld = Annotated[bool, typer.Option("--keep-old", help="Use stored results of other code than the present.")]
-Quiet = Annotated[bool, typer.Option(help="No progress.")]
-LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Bring the verdicts into this JSON file.")]
+Scheduler = Annotated[
+    str, typer.Option(help="A running Dask scheduler, tcp://host:port.", metavar="ADDRESS", rich_help_panel=WHERE)
+]
+Tls = Annotated[
+    str, typer.Option(help="Files ca,cert,key of a tls:// scheduler.", metavar="FILES", rich_help_panel=WHERE)
+]
+Slurm = Annotated[
+    Path | None,
+    typer.Option(help="TOML file with SLURM options; see --dry-run.", metavar="FILE", rich_help_panel=WHERE),
+]
+ShardText = Annotated[
+    str,
+    typer.Option("--shard", help="Part i/n only; then 'attnlab store merge'.", metavar="I/N", rich_help_panel=WHERE),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would run (--slurm: the job script).", metavar=FLAG)
+]
+FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failed cell.", metavar=FLAG)]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Compute failed cells again.", metavar=FLAG)]
+KeepOld = Annotated[bool, typer.Option("--keep-old", help="Keep stored results of older code.", metavar=FLAG)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress.", metavar=FLAG)]
+StorePath = Annotated[
+    Path, typer.Option("--store", help="SQLite file of results.", metavar="FILE", rich_help_panel=FILES)
+]
+OutFolder = Annotated[
+    Path, typer.Option("--out", help="Folder of the report.", metavar="FOLDER", rich_help_panel=FILES)
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="Write verdicts to this JSON file.", metavar="FILE", rich_help_panel=FILES),
+]
 Modules = Annotated[
-    list[Path] | None, typer.Option("--module", help="A Python file of yours to execute: it calls lab.add.")
+    list[Path] | None,
+    typer.Option("--module", help="Your Python file; it calls lab.add.", metavar="FILE", rich_help_panel=FILES),
 ]

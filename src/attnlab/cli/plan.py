@@ -9,34 +9,38 @@ import typer
 from rich.table import Table
 
 from attnlab.cli.jobs import choose_engine, console, load_modules, parse_knob, usage
-from attnlab.cli.options import DEFAULT_STORE, Modules
+from attnlab.cli.options import DEFAULT_STORE, Modules, OutFolder, Quiet, Scheduler, StorePath, Workers
 
 if TYPE_CHECKING:
     from attnlab.lab.plans.plan import Plan
 
 
 def plan(
-    task: Annotated[str, typer.Argument(help="A task, for example slr.Task; attnlab list shows them.")],
-    error: Annotated[float, typer.Option(help="Target test error, relative to the null predictor.")] = 0.05,
-    learner: Annotated[list[str] | None, typer.Option(help="Learners; by default those of the task's system.")] = None,
-    knobs: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A parameter: --set task.d=32 --set rfa.RandomFeatureAttention.n_heads=500."),
+    task: Annotated[str, typer.Argument(metavar="TASK", help="A task, such as slr.Task ('attnlab list').")],
+    error: Annotated[float, typer.Option(help="Target test error; the null predictor has 1.", metavar="E")] = 0.05,
+    learner: Annotated[
+        list[str] | None, typer.Option(help="A learner; by default all of the system.", metavar="NAME")
     ] = None,
-    n_min: Annotated[int, typer.Option(help="Smallest number of examples tried.", min=1)] = 16,
-    n_max: Annotated[int, typer.Option(help="Largest number of examples tried.", min=1)] = 4096,
-    seeds: Annotated[int, typer.Option(help="Replicates of each size.", min=1)] = 5,
-    n_test: Annotated[int, typer.Option(help="Test examples.", min=2)] = 1000,
+    knobs: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter, such as task.d=32.", metavar="KEY=VALUE")
+    ] = None,
+    n_min: Annotated[int, typer.Option(help="Smallest number of examples.", min=1, metavar="N")] = 16,
+    n_max: Annotated[int, typer.Option(help="Largest number of examples.", min=1, metavar="N")] = 4096,
+    seeds: Annotated[int, typer.Option(help="Replicates of each size.", min=1, metavar="N")] = 5,
+    n_test: Annotated[int, typer.Option(help="Test examples.", min=2, metavar="N")] = 1000,
     module: Modules = None,
-    workers: Annotated[int, typer.Option(help="Local processes; 0 computes in this process.", min=0)] = 0,
-    scheduler: Annotated[str, typer.Option(help="Address of a running Dask scheduler.")] = "",
-    store: Annotated[Path, typer.Option(help="File that keeps the results.")] = DEFAULT_STORE,
-    out: Annotated[Path, typer.Option(help="Folder of plan.json and plan.png.")] = Path("results/plan"),
-    quiet: Annotated[bool, typer.Option(help="No progress.")] = False,
+    workers: Workers = 0,
+    scheduler: Scheduler = "",
+    store: StorePath = DEFAULT_STORE,
+    out: OutFolder = Path("results/plan"),
+    quiet: Quiet = False,
 ) -> None:
-    """Find how many examples each learner needs for a target error, by theory and by simulation.
+    """Find how many examples each learner needs.
 
-    Example: `attnlab plan rfa.Task --error 0.1 --set task.d=8 --set task.n_keys=8`. Stopped, the same command goes on.
+    The number of examples for a target error, by theory and by simulation. A stopped plan continues with the same
+    command. Example:
+
+    `attnlab plan rfa.Task --error 0.1 --set task.d=8 --set task.n_keys=8`
     """
     from attnlab.lab.measure import silent
     from attnlab.lab.plans.planner import plan as find

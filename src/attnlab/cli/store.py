@@ -1,4 +1,4 @@
-"""``attnlab store``: look after the files that keep results."""
+"""``attnlab store``: inspect, check, export, merge and save the files that keep results."""
 
 from __future__ import annotations
 
@@ -9,22 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.cli.jobs import console
+from attnlab.cli.jobs import say
 from attnlab.common.words import many
 
 if TYPE_CHECKING:
     from attnlab.lab.store import Store
 
 store_app = typer.Typer(
-    no_args_is_help=True, help="Look after stores of results. Example: `attnlab store info results/attnlab.sqlite`."
+    no_args_is_help=True,
+    help="Inspect, check, export and merge stores.\n\nExample: `attnlab store info results/attnlab.sqlite`",
 )
 StoreFile = Annotated[Path, typer.Argument(help="A store.")]
-
-
-def say(text: str) -> None:
-    """Print a line as it is: names in a store are data, neither markup nor commands to the terminal."""
-    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    console.print(plain, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
@@ -47,7 +42,10 @@ def opened(path: Path) -> Iterator[Store]:
 
 @store_app.command()
 def info(path: StoreFile) -> None:
-    """Count cells by figure, status, version and code. Example: `attnlab store info results/attnlab.sqlite`."""
+    """Count cells by figure, status, version and code.
+
+    Example: `attnlab store info results/attnlab.sqlite`
+    """
     import json
 
     with opened(path) as store:
@@ -60,7 +58,10 @@ def info(path: StoreFile) -> None:
 
 @store_app.command()
 def verify(path: StoreFile) -> None:
-    """Check every stored result against its hash. Example: `attnlab store verify results/attnlab.sqlite`."""
+    """Check every stored result against its hash.
+
+    Example: `attnlab store verify results/attnlab.sqlite`
+    """
     from attnlab.lab.store import Store, merging
 
     with Store(path) as store:
@@ -79,11 +80,14 @@ def verify(path: StoreFile) -> None:
 @store_app.command()
 def export(
     path: StoreFile,
-    csv: Annotated[Path | None, typer.Option("--csv", help="Write CSV here.")] = None,
-    parquet: Annotated[Path | None, typer.Option("--parquet", help="Write Parquet here.")] = None,
-    figure: Annotated[str, typer.Option(help="Only this figure.")] = "",
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write CSV here.", metavar="FILE")] = None,
+    parquet: Annotated[Path | None, typer.Option("--parquet", help="Write Parquet here.", metavar="FILE")] = None,
+    figure: Annotated[str, typer.Option(help="Only this figure.", metavar="NAME")] = "",
 ) -> None:
-    """Write finished cells as a table. Example: `attnlab store export results/attnlab.sqlite --csv cells.csv`."""
+    """Write finished cells as a table.
+
+    Example: `attnlab store export results/attnlab.sqlite --csv cells.csv`
+    """
     from attnlab.lab.errors import UsageError
     from attnlab.lab.store.export import StoredTable, export_csv, export_parquet
 
@@ -101,7 +105,9 @@ def merge(
     target: Annotated[Path, typer.Argument(help="Store to write to.")],
     sources: Annotated[list[Path], typer.Argument(help="Stores to take cells from.")],
 ) -> None:
-    """Bring the parts of a sharded run together. Example: `attnlab store merge all.sqlite part-*.sqlite`.
+    """Merge the parts of a sharded run.
+
+    Example: `attnlab store merge all.sqlite part-*.sqlite`
 
     Damaged cells of the target are healed from good ones. The exit code is 1 if a source has damaged cells, or if two
     stores hold different results of one cell.
@@ -120,7 +126,10 @@ def salvage(
     damaged: Annotated[Path, typer.Argument(help="The damaged store.")],
     target: Annotated[Path, typer.Argument(help="A store for what is readable; what is good in it stays.")],
 ) -> None:
-    """Save what can be read from a damaged store. Example: `attnlab store salvage broken.sqlite saved.sqlite`."""
+    """Save what can be read from a damaged store.
+
+    Example: `attnlab store salvage broken.sqlite saved.sqlite`
+    """
     from attnlab.lab.errors import UsageError
     from attnlab.lab.store import Store
     from attnlab.lab.store.salvage import salvage as save
@@ -140,7 +149,10 @@ def copy(
     source: Annotated[Path, typer.Argument(help="The store; a run may be writing to it.")],
     target: Annotated[Path, typer.Argument(help="The copy, which must not exist.")],
 ) -> None:
-    """Copy a store with its arrays. Example: `attnlab store copy results/attnlab.sqlite backup.sqlite`."""
+    """Copy a store with its arrays.
+
+    Example: `attnlab store copy results/attnlab.sqlite backup.sqlite`
+    """
     from attnlab.lab.store import Store, merging
 
     with Store(source) as store:

@@ -62,12 +62,14 @@ def band(axes: Axes, x: ArrayLike, samples: np.ndarray, **options: Any) -> None:
     axes.fill_between(np.asarray(x), low, high, color=drawn.get_color(), alpha=0.2, linewidth=0, gid=drawn.get_gid())
 
 
-def plain_log(axes: Axes) -> None:
-    """Numbers as people write them along a logarithmic x axis; 1, 2, 5 where it spans little."""
+def plain_log(axes: Axes, which: str = "x") -> None:
+    """Decimal numbers along a logarithmic axis; 1, 2, 5 where it spans little, every digit where less than a decade."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,), numticks=20))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    low, high = axis.get_view_interval()
+    subs = range(1, 10) if high < 6 * low else (1, 2, 5) if high < 200 * low else (1,)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=20))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     if high < 200 * low:
-        axes.xaxis.set_minor_locator(NullLocator())
+        axis.set_minor_locator(NullLocator())

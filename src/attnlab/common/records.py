@@ -73,7 +73,8 @@ class Records:
         """Keep the rows with these exact values; an unknown name or an empty answer is an error that says so."""
         kept = tuple(row for row in self.rows if all(row.get(k, _ABSENT) == v for k, v in conditions.items()))
         if not kept:
-            raise LookupError(f"no finished cell with {conditions}")
+            words = ", ".join(f"{name} = {value}" for name, value in conditions.items())
+            raise LookupError(f"no finished cell with {words}")
         return replace(self, rows=kept)
 
     def column(self, name: str) -> np.ndarray:

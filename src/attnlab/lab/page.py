@@ -35,6 +35,7 @@ class Entry:
     result: Result
     picture: str
     narrow: str
+    content: str
     wide: bool
     knobs: dict[str, Any]
     seconds: str
@@ -116,31 +117,32 @@ def report(results: Sequence[Result], folder: str | os.PathLike[str], *, waiting
 
 
 def _entry(result: Result, out: Path) -> Entry:
-    content, narrow, problem = _picture(result, out)
-    picture, stacked = (base64.b64encode(png).decode() for png in (content, narrow))
-    wide = bool(content) and pictures.aspect(content) > WIDE
+    shown, problem = _picture(result, out)
+    encoded = (base64.b64encode(png).decode() for png in (shown.wide, shown.narrow))
+    wide = bool(shown.wide) and pictures.aspect(shown.wide) > WIDE
     devices = sorted(result.made.devices - {""})
     knobs = result.figure.knobs(result.scale)
-    return Entry(result, picture, stacked, wide, knobs, _duration(result.seconds), result.versions, devices, problem)
+    seconds = _duration(result.seconds)
+    return Entry(result, *encoded, shown.content, wide, knobs, seconds, result.versions, devices, problem)
 
 
-def _picture(result: Result, out: Path) -> tuple[bytes, bytes, str]:
+def _picture(result: Result, out: Path) -> tuple[pictures.Pictures, str]:
     """The pictures, or why there are none; a drawing that fails must not cost the report of what was computed."""
     if not len(result.records):
-        return b"", b"", "No finished cell to draw."
+        return pictures.Pictures(), "No finished cell to draw."
     name = result.figure.name
     try:
-        return *pictures.publish(result, out), ""
+        return pictures.publish(result, out), ""
     except OSError:
         raise
     except Exception as error:
         if result.old:
             why = f"its cells are from other code; attnlab reproduce {name} computes them again"
         elif result.missing or result.failed:
-            why = f"{result.missing} cells are missing, {len(result.failed)} failed; attnlab reproduce {name} goes on"
+            why = f"{result.missing} cells are missing, {len(result.failed)} failed; attnlab reproduce {name} continues"
         else:
             why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
-        return b"", b"", f"{name} cannot be drawn: {why}"
+        return pictures.Pictures(), f"{name} cannot be drawn: {why}"
 
 
 def _duration(seconds: float) -> str:

@@ -6,8 +6,9 @@ import hashlib
 import inspect
 import io
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from attnlab.common.drawing import style
 from attnlab.lab import drawn, latex
@@ -21,25 +22,57 @@ SCREEN_DPI = 100
 DENSE = 20_000
 LARGEST_SVG = 1_000_000  # bytes
 DRAWN = ".drawn.json"
+# How each source is named below a picture, and each kind of series.
+SOURCES = {"theory": "Theory", "simulation": "Simulation", "unconverged": "Not converged", "published": "Published"}
+NOUNS = {"line": "lines", "points": "points", "band": "bands", "bars": "bars", "image": "colours"}
 
 
-def publish(result: Result, folder: Path) -> tuple[bytes, bytes]:
-    """Write the files of a figure whose results or drawing have changed; return its pictures for the page.
+class Pictures(NamedTuple):
+    """What the page shows of a figure: its picture, the same with all panels in one column, what is drawn in words.
 
-    The second picture has all panels in one column, for a narrow screen; it is empty where the first has one column.
+    The second is for a narrow screen, and empty where the first has one column.
     """
+
+    wide: bytes = b""
+    narrow: bytes = b""
+    content: str = ""
+
+
+def publish(result: Result, folder: Path) -> Pictures:
+    """Write the files of a figure whose results or drawing have changed; return its pictures for the page."""
     name, key = result.figure.name, _fingerprint(result)
     known = _known(folder)
-    screen = folder / ".screen" / f"{name}.png", folder / ".screen" / f"{name}.narrow.png"
+    screen = [folder / ".screen" / f"{name}.{kind}" for kind in ("png", "narrow.png", "txt")]
     files = [*screen, *(folder / f"{name}.{kind}" for kind in KINDS)]
     if known.get(name) != key or not all(file.exists() for file in files):
         _write(result, folder, *screen)
         # Written last, so that an interrupted drawing is drawn again.
         (folder / DRAWN).write_text(json.dumps(known | {name: key}, indent=0, sort_keys=True))
-    return screen[0].read_bytes(), screen[1].read_bytes()
+    wide, narrow, content = screen
+    return Pictures(wide.read_bytes(), narrow.read_bytes(), content.read_text(encoding="utf-8"))
 
 
-def _write(result: Result, folder: Path, small: Path, narrow: Path) -> None:
+def contents(rows: Iterable[drawn.Mark]) -> str:
+    """How theory and simulation are drawn, in words.
+
+    >>> head = ("", "", 0), ("", "")
+    >>> line = drawn.Mark(*head[0], "line", "theory", *head[1], 1.0, 2.0)
+    >>> contents([line, line._replace(kind="points", source="simulation", low=1.5, high=2.5)])
+    'Theory: lines. Simulation: points with error bars.'
+    """
+    found: dict[str, dict[str, bool]] = {}
+    for row in rows:
+        kinds = found.setdefault(row.source, {})
+        kinds[row.kind] = kinds.get(row.kind, False) or (row.kind == "points" and row.high > row.low)
+    words = {
+        source: " and ".join(NOUNS[kind] + " with error bars" * bars for kind, bars in found[source].items())
+        for source in SOURCES
+        if source in found
+    }
+    return " ".join(f"{SOURCES[source]}: {text}." for source, text in words.items())
+
+
+def _write(result: Result, folder: Path, small: Path, narrow: Path, content: Path) -> None:
     name, caption = result.figure.name, f"{result.figure.title}. {result.figure.shows}"
     small.parent.mkdir(exist_ok=True)
     with style():
@@ -54,6 +87,7 @@ def _write(result: Result, folder: Path, small: Path, narrow: Path) -> None:
         small.write_bytes(screen_picture(canvas))
         marks = drawn.marks(canvas)
         narrow.write_bytes(screen_picture(canvas, colors=64) if stack(canvas) else b"")
+    content.write_text(contents(marks), encoding="utf-8")
     drawn.write(marks, folder / f"{name}.csv")
     (folder / f"{name}.tex").write_text(latex.booktabs(marks, caption), encoding="utf-8")
     (folder / f"{name}.pgf.tex").write_text(latex.pgfplots(marks, caption), encoding="utf-8")

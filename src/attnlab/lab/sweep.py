@@ -173,7 +173,8 @@ def draw(records: Records, axes: Sequence[str]) -> Any:
     if min(records.values(x)) > 0 and max(records.values(x)) > 8 * min(records.values(x)):
         plot.set_xscale("log")
         plain_log(plot)
-    plot.legend(title="points: simulation, lines: theory", fontsize=8, title_fontsize=8)
+    plain_log(plot, "y")
+    plot.legend(fontsize=8)
     return canvas
 
 

@@ -29,7 +29,9 @@ class Cost:
     n: float
 
     def __str__(self) -> str:
-        return f"{self.seconds:.2g} s at n = {self.n:.0f}, grows as n^{self.exponent:.1f}"
+        text = f"{self.seconds:.2g} s at n = {self.n:.0f}"
+        # the time of a shorter trial is that of starting it, and does not grow
+        return f"{text}, grows as n^{self.exponent:.1f}" if self.seconds >= 0.1 and self.exponent > 0 else text
 
 
 @dataclass(frozen=True)
