@@ -8,14 +8,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from attnlab import aim, mha, rfa, slr
-from attnlab.common.compute import Compute
-from attnlab.lab.contests.adapters import (
+from attnlab.common.adapters import (
     Calibrated,
     FlattenOutputs,
     FlattenTokens,
     PrependQuery,
     ScaleTokens,
 )
+from attnlab.common.compute import Compute
 from attnlab.lab.contests.readings import IndexedLayer, Layer, ReadOut, attention_from_output
 
 

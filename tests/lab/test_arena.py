@@ -11,10 +11,11 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from attnlab import aim, lab
+from attnlab.common.arena import query
 from attnlab.lab import own
 from attnlab.lab.contests.contest import contest
 from attnlab.lab.contests.memory import measured
-from attnlab.lab.contests.tasks import posed, query
+from attnlab.lab.contests.tasks import posed
 from attnlab.lab.spec import Spec
 
 

@@ -12,12 +12,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from attnlab import lab, mha, rfa, slr
+from attnlab.common.adapters import FlattenTokens
 from attnlab.common.figure import Figure
 from attnlab.common.prediction import Prediction
 from attnlab.common.reference import Reference
 from attnlab.common.stopping import ended
 from attnlab.lab import registry
-from attnlab.lab.contests.adapters import FlattenTokens
 from attnlab.lab.contests.readings import ReadOut
 from attnlab.lab.request import run_spec, spec
 from attnlab.lab.spec import Seeds, Spec, Trials

@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from attnlab.aim.channels import NotSolved
+from attnlab.aim.deep.task import DeepTask
 from attnlab.aim.learners.amp import AMP
+from attnlab.aim.learners.deep_amp import DeepAMP
+from attnlab.aim.learners.gradient_descent import GradientDescent
 from attnlab.aim.task import Task
 from attnlab.aim.theory.bayes import mmse
 from attnlab.aim.theory.generalization import generalization_error
@@ -53,3 +56,6 @@ REFERENCES: tuple[Reference, ...] = (
     Reference("Bayes", Task, "asymptotic", bayes),
     Reference("theory", Task, "asymptotic", message_passing, AMP),
 )
+
+# Those that learn from examples alone: what a plan compares when no learner is named.
+PLANNED = {Task: (AMP, GradientDescent), DeepTask: (DeepAMP,)}

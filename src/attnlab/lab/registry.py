@@ -88,12 +88,13 @@ def named(role: str, name: str) -> type:
 
 
 def arenas() -> list[ModuleType]:
-    """Modules ``arena`` of systems that bring tasks and learners to the arena.
+    """Modules with tasks and learners of the arena (:mod:`attnlab.common.arena`).
 
-    ``TASKS`` maps a name to ``(task type, parameters by scale, numbers of examples by scale)``, ``LEARNERS`` a name to
-    a function ``(task, n) -> estimator``, or None for a task that the learner cannot take.
+    They are ``arena`` of each system that has one, and the lab's readings of one system's task as another's.
     """
-    return _rooms("arena", systems())
+    from attnlab.lab.contests import readings
+
+    return [*_rooms("arena", systems()), readings]
 
 
 def views() -> dict[str, View]:
@@ -115,6 +116,15 @@ def references() -> list[Reference]:
 def capacities() -> list[Capacity]:
     """The sizes of learners that theory needs, over all systems."""
     return [item for room in _rooms("references", systems()) for item in getattr(room, "CAPACITIES", ())]
+
+
+def planned(task: str) -> list[str]:
+    """The learners that a plan compares when none is named: ``PLANNED`` of the system's references, otherwise all."""
+    name = task.split(".")[0]
+    rooms = _rooms("references", {name} & systems().keys())
+    laws = {f"{name}.{law.__name__}": kinds for room in rooms for law, kinds in getattr(room, "PLANNED", {}).items()}
+    chosen = [f"{name}.{kind.__name__}" for kind in laws.get(task, ())]
+    return chosen or [learner for learner in learners() if learner.split(".")[0] == name]
 
 
 def theory(names: Iterable[str] | None = None) -> dict[str, Callable[..., Any]]:

@@ -6,7 +6,9 @@ from typing import Any
 
 from attnlab.common.reference import Reference
 from attnlab.mha.learners.attention_learner import AttentionLearner
+from attnlab.mha.learners.gradient import GradientLearner
 from attnlab.mha.learners.holdout import NOTHING
+from attnlab.mha.learners.moment import MomentLearner
 from attnlab.mha.task import Task
 from attnlab.mha.theory.learning import bayes_error, least_squares_error
 
@@ -26,3 +28,6 @@ REFERENCES: tuple[Reference, ...] = (
     Reference("Bayes", Task, "exact", bayes),
     Reference("theory", Task, "asymptotic", least_squares, AttentionLearner),
 )
+
+# Those that learn from examples alone: what a plan compares when no learner is named.
+PLANNED = {Task: (AttentionLearner, MomentLearner, GradientLearner)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from attnlab.common.reference import Capacity, Reference
 from attnlab.rfa.activations import Relu, as_activation
-from attnlab.rfa.learners import AttentionKernelRidge, RandomFeatureAttention, RandomFeatureMLP
+from attnlab.rfa.learners import AttentionKernelRidge, PatchRandomFeatures, RandomFeatureAttention, RandomFeatureMLP
 from attnlab.rfa.learners.units import HEADS_MATCHED
 from attnlab.rfa.task import Task
 from attnlab.rfa.theory.heads import heads_needed
@@ -73,3 +73,6 @@ CAPACITIES: tuple[Capacity, ...] = (
     Capacity("n_heads", Task, RandomFeatureAttention, size),
     Capacity("width", Task, RandomFeatureMLP, size),
 )
+
+# Those that learn from examples alone: what a plan compares when no learner is named.
+PLANNED = {Task: (RandomFeatureAttention, AttentionKernelRidge, RandomFeatureMLP, PatchRandomFeatures)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -53,6 +54,8 @@ class Task:
     >>> X.shape, y.shape
     ((5, 5, 8), (5,))
     """
+
+    query: ClassVar[int] = 0  # the token that is the query
 
     target: str | Target | TargetFunction = "key_power"
     p: int | None = field(default=None, repr=False)

@@ -11,6 +11,7 @@ from attnlab.common.prediction import Prediction
 from attnlab.common.reference import Reference
 from attnlab.slr.learners.amp import AMP
 from attnlab.slr.learners.attention import Attention, LinearAttention, SoftmaxAttention, SoftplusAttention
+from attnlab.slr.learners.erf_attention import SingleLocationAttention
 from attnlab.slr.learners.predictors import LinearPredictor, OraclePredictor
 from attnlab.slr.task import Task
 from attnlab.slr.theory.bayes_optimal import bayes_state_evolution
@@ -97,3 +98,6 @@ REFERENCES: tuple[Reference, ...] = (
         for attention in (Attention, SoftmaxAttention, LinearAttention, SoftplusAttention)
     ),
 )
+
+# Those that learn from examples alone: what a plan compares when no learner is named.
+PLANNED = {Task: (SingleLocationAttention, SoftmaxAttention, LinearAttention, LinearPredictor)}

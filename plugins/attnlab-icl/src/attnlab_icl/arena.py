@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
+from attnlab.common.arena import Entry, Forms
 from attnlab_icl.learners.in_context import RidgeInContext
 from attnlab_icl.learners.linear_attention import LinearAttention
 from attnlab_icl.task import Task
 
 _PARAMS = {"d": 8, "l": 40, "k": 16, "noise_std": 0.1}
-TASKS: Mapping[str, tuple[type, Mapping[str, Mapping[str, Any]], Mapping[str, tuple[int, ...]]]] = {
-    "icl.contexts": (
-        Task,
-        {"quick": _PARAMS, "paper": {**_PARAMS, "d": 16, "l": 80, "k": 32}},
-        {"quick": (60, 240, 960), "paper": (60, 240, 960, 3840)},
-    )
-}
+TASKS = {"icl.contexts": Entry(Task, _PARAMS, {"d": 16, "l": 80, "k": 32})}
 
 
 def linear_attention(task: Any, n: int) -> LinearAttention | None:
@@ -29,7 +23,4 @@ def ridge_in_context(task: Any, n: int) -> RidgeInContext | None:
     return RidgeInContext(noise_std=task.noise_std) if isinstance(task, Task) else None
 
 
-LEARNERS: Mapping[str, Callable[[Any, int], Any]] = {
-    "linear attention": linear_attention,
-    "ridge in context": ridge_in_context,
-}
+LEARNERS = {"linear attention": Forms(linear_attention), "ridge in context": Forms(ridge_in_context)}

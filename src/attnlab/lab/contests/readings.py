@@ -20,6 +20,8 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from attnlab.common.arena import STARTS, Declined, Entry, Forms
+from attnlab.common.compute import Compute
 from attnlab.common.reference import Reference
 from attnlab.common.seeds import Seed
 from attnlab.common.tokens import check_targets, check_tokens
@@ -50,6 +52,8 @@ class _Reading:
 @dataclass(frozen=True)
 class ReadOut(_Reading):
     """A scalar task: one entry of another task's output matrix, y[:, row, column]."""
+
+    query: ClassVar[str] = "first"
 
     row: int = 0
     column: int = 1
@@ -188,3 +192,38 @@ REFERENCES: tuple[Reference, ...] = (
     Reference("Bayes", ReadOut, "asymptotic", weight_bayes),
     Reference("Bayes", Layer, "asymptotic", layer_bayes),
 )
+
+
+def _weight(**law: Any) -> ReadOut:
+    """One attention weight. The weight and not its logit: it is bounded, the logit is a form with heavy tails."""
+    return ReadOut(registry.tasks()["aim.Task"](**law))
+
+
+def _layer(**law: Any) -> Layer:
+    return Layer(registry.tasks()["aim.Task"](**law))
+
+
+def _amp(task: Any, n: int) -> Any:
+    double = Compute(dtype="float64")
+    return _indexed(task, "aim.AMP", "rho", tol=1e-12, max_iter=400, compute=double)
+
+
+def _tied(task: Any, n: int) -> Any:
+    return _indexed(task, "aim.GradientDescent", "width", n_starts=STARTS)
+
+
+def _indexed(task: Any, name: str, size: str, **options: Any) -> Any:
+    """A learner of aim that knows the law behind a layer."""
+    if not isinstance(task, Layer):
+        raise Declined("not a tied head")
+    law = task.task
+    learner: Any = registry.learners()[name]
+    return IndexedLayer(learner(channel=law.channel, **{size: getattr(law, size)}, **options), law.rho, law.beta)
+
+
+_LAYER_SIZES = {"quick": (60, 120, 240, 480, 960), "paper": (240, 480, 960, 1920, 3840)}
+TASKS = {
+    "aim.weight": Entry(_weight, {"d": 16, "rho": 0.5}, {"d": 32}),
+    "aim.layer": Entry(_layer, {"d": 24, "rho": 0.5}, {"d": 48}, _LAYER_SIZES),
+}
+LEARNERS = {"AMP": Forms(None, _amp), "tied": Forms(None, _tied)}

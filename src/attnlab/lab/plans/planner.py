@@ -24,16 +24,6 @@ from attnlab.lab.request import Item, check, kind_of, label, owned, settings
 from attnlab.lab.runner import Result
 from attnlab.lab.spec import Trials
 
-# What is planned for when no learner is named: those that learn such a task from examples alone.
-LEARNERS = {
-    "slr.Task": ("slr.SingleLocationAttention", "slr.SoftmaxAttention", "slr.LinearAttention", "slr.LinearPredictor"),
-    "rfa.Task": ("rfa.RandomFeatureAttention", "rfa.AttentionKernelRidge", "rfa.RandomFeatureMLP",
-                 "rfa.PatchRandomFeatures"),
-    "aim.Task": ("aim.AMP", "aim.GradientDescent"),
-    "aim.DeepTask": ("aim.DeepAMP",),
-    "mha.Task": ("mha.AttentionLearner", "mha.MomentLearner", "mha.GradientLearner"),
-}  # fmt: skip
-
 
 def plan(
     task: Item,
@@ -93,8 +83,7 @@ def plan(
 def _points(task: Item, learners: Sequence[Item], chosen: Mapping[str, Any], n_test: int) -> dict[str, Planned]:
     """One request for each learner under its label, without the number of examples."""
     name = name_of(kind_of("task", task))
-    system = name.split(".")[0]
-    default = LEARNERS.get(name) or [key for key in registry.learners() if key.split(".")[0] == system]
+    default = registry.planned(name)
     if not (learners or default):
         raise ValueError(f"name at least one learner for {name}")
     items = {str(i): item for i, item in enumerate(learners or default)}

@@ -1,6 +1,6 @@
 r"""Adapters between the shapes of the systems, so that one learner meets another system's task.
 
-Tasks of one system in the form of another's are in :mod:`attnlab.lab.contests.readings`.
+Tasks of one system in the form of another's are in ``attnlab.lab.contests.readings``.
 
 ==================  ============================================================================================
 adapter             what it does
