@@ -41,7 +41,7 @@ class Simulation:
         return self.coverage(make, truth, shape) > 0.95 - self.tolerance
 
 
-@pytest.fixture(params=[1000, pytest.param(20_000, marks=pytest.mark.slow)], ids=["few", "full"])
+@pytest.fixture(params=[400, pytest.param(20_000, marks=pytest.mark.slow)], ids=["few", "full"])
 def simulation(request, seed):
     return Simulation(request.param, seed)
 

@@ -16,17 +16,17 @@ from attnlab.common.statistics import mean, of
 LOWER = (1.0, math.inf)
 
 
-@pytest.mark.parametrize("n", [3, 5, 10, 32])
+@pytest.mark.parametrize("n", [3, 10])
 def test_an_effect_of_this_size_is_found_four_times_of_five(n):
     """With the noise known: a truth that far above the threshold holds in 80 % of draws."""
     unit = np.random.default_rng(n).standard_normal(n)
     unit = (unit - unit.mean()) / unit.std(ddof=1)
     effect = smallest_effect(Replicates(unit), LOWER, 0.95)
     claim = Claim("toy.1", "x", "here", mean(of("x")), at_least(1.0), "one")
-    draws = np.random.default_rng(n + 1).standard_normal((1500, n)) + 1 + effect
+    draws = np.random.default_rng(n + 1).standard_normal((600, n)) + 1 + effect
     held = [claim.decide(Records.of({"seed": i, "x": x} for i, x in enumerate(d)), "quick").status for d in draws]
-    # standard error of 80 % from 1500 draws: 1 %
-    assert held.count("holds") / 1500 == pytest.approx(0.8, abs=0.04)
+    # standard error of 80 % from 600 draws: 1.6 %
+    assert held.count("holds") / 600 == pytest.approx(0.8, abs=0.065)
 
 
 def test_the_effect_is_symmetric_and_scales_with_the_noise():

@@ -63,24 +63,21 @@ class TimeLeft:
 
     def left(self) -> float:
         """The seconds that are left, after at least one cell."""
-        side_by_side = sum(self._taken.values()) / max(time.monotonic() - self._start, 1e-9)
-        return sum(map(self._rest, self.missing)) / max(side_by_side, 1e-9)
+        taken = sum(self._taken.values())
+        stated = sum(done * self._stated[name] for name, done in self._done.items())
+        side_by_side = taken / max(time.monotonic() - self._start, 1e-9)
+        return sum(self._rest(name, taken, stated) for name in self.missing) / max(side_by_side, 1e-9)
 
-    def _rest(self, figure: str) -> float:
+    def _rest(self, figure: str, all_taken: float, all_stated: float) -> float:
         """Seconds that all cells to come of a figure take, one after another."""
-        count, done, taken = self.missing[figure], self._done[figure], self._taken[figure]
-        by_pace = self._pace(without=figure) * self._stated[figure] * count - taken
+        count, done, taken, one = (at[figure] for at in (self.missing, self._done, self._taken, self._stated))
+        pace = (STATED_SECONDS + all_taken - taken) / (STATED_SECONDS + all_stated - done * one)
+        by_pace = pace * one * count - taken
         if not done:
             return by_pace
         continued = taken / done * (count - done)
         # a statement that is used up was too low
         return math.sqrt(continued * max(by_pace, continued * done / count))
-
-    def _pace(self, without: str) -> float:
-        """What a stated second takes here, by the other figures."""
-        others = [name for name in self._done if name != without]
-        stated = sum(self._done[name] * self._stated[name] for name in others)
-        return (STATED_SECONDS + sum(self._taken[name] for name in others)) / (STATED_SECONDS + stated)
 
 
 @dataclass
