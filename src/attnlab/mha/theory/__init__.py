@@ -50,4 +50,14 @@ __all__ = [
 ]
 
 # Values that the help of ``attnlab theory`` shows; the tokens X of the examples have width 2.
-EXAMPLES = {"cramer_rao.d": "2", "cramer_rao.k": "2", "cramer_rao.n_heads": "1"}
+EXAMPLES = {
+    "cramer_rao.d": "2",
+    "cramer_rao.k": "2",
+    "cramer_rao.n_heads": "1",
+    "delta": "0.1",
+    "rows": "1000",
+    "size": "3",
+    "target": "0.01",
+    "tau": "0.01",
+    "X": "[[[1,-1],[1,1]],[[-1,1],[1,1]],[[1,1],[-1,-1]],[[-1,-1],[-1,1]],[[1,-1],[-1,1]],[[-1,1],[1,-1]]]",
+}

@@ -28,3 +28,19 @@ from attnlab.rfa.theory.spectrum import mlp_eigenvalue as mlp_eigenvalue
 from attnlab.rfa.theory.spectrum import mode_eigenvalue as mode_eigenvalue
 from attnlab.rfa.theory.spectrum import pair_eigenvalue as pair_eigenvalue
 from attnlab.rfa.theory.spectrum import spectrum as spectrum
+
+# Values that the help of `attnlab theory` shows for required parameters.
+EXAMPLES = {
+    "eps": "0.5",
+    "n_keys": "16",
+    "a": "0",
+    "b": "1",
+    "degrees": "[0,2]",
+    "model": "rfa",
+    "r": "0",
+    "radius": "2",
+    "s": "2",
+    "y": "[1,0.5]",
+    "K": "[[1,0.2],[0.2,1]]",
+    "features": "[[[1,0],[0,1]],[[0.5,0],[0,2]]]",
+}

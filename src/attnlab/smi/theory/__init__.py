@@ -39,4 +39,5 @@ EXAMPLES = {
     "Q": "[[0.5]]",
     "transitions.link": "phase_retrieval",
     "positional_semantic.alpha": "2",
+    "erm_state_evolution.alpha": "5",
 }
