@@ -252,6 +252,15 @@ class PatchFeatures:
         return xp.maximum(S, 0).mean(axis=1) * weights.dtype.type(self.width**-0.5)
 
     def write(self, out: np.ndarray, inputs: tuple[np.ndarray, ...], weights: np.ndarray) -> None:
-        """The same, tile by tile."""
-        for rows in tiles(len(out)):
-            out[rows] = self.apply(np, tuple(x[rows] for x in inputs), weights)
+        """The same in place."""
+        (n, N, _), h = inputs[1].shape, weights.shape[1]
+        of_query = inputs[0] @ np.concatenate([weights[: self.d], weights[-1:]])
+        scores = np.empty((min(TILE, n), N, h), out.dtype)
+        zeros = np.zeros_like(scores)
+        for rows in tiles(n):
+            S = scores[: len(out[rows])]
+            np.matmul(inputs[1][rows], weights[self.d : 2 * self.d], out=S)
+            S += of_query[rows, None]
+            np.maximum(S, zeros[: len(S)], out=S)
+            np.sum(S, axis=1, out=out[rows])
+        out *= out.dtype.type(self.width**-0.5 / N)

@@ -30,10 +30,11 @@ CORRELATION_TARGETS = (
     "softmax_g1",
     "softmax_g4",
 )
-SETTINGS = {"d": 16, "n_keys": 16, "heads": 1000}
+SETTINGS = {"d": 16, "n_keys": 16}
 ALL_MODELS = ["rfa", "brfa", "rfmlp", "patch"]
-QUICK = Grid({**SETTINGS, "model": ALL_MODELS, "n_max": 2048, "n_test": 500}, seeds=5)
-PAPER_SCALE = Grid({**SETTINGS, "model": ALL_MODELS, "n_max": 4096, "n_test": 1000}, seeds=25)
+# By the learning curves the claims need no more than 600 heads: their thresholds are passed by a factor 1.3 or more.
+QUICK = Grid({**SETTINGS, "heads": 600, "model": ALL_MODELS, "n_max": 2048, "n_test": 500}, seeds=5)
+PAPER_SCALE = Grid({**SETTINGS, "heads": 1000, "model": ALL_MODELS, "n_max": 4096, "n_test": 1000}, seeds=25)
 
 
 def run_keys(params: Params, seed: np.random.SeedSequence) -> Record:

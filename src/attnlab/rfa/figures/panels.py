@@ -52,16 +52,16 @@ def draw_learning_curves(records: Records, names: Sequence[str], columns: int) -
     """One panel per target: error against n for every model, with the predictions for RFA and RFMLP."""
     with style():
         canvas, grid = panels(math.ceil(len(names) / columns), columns, width=3.3, height=2.6)
-        for axes, name in zip(grid.flat, names, strict=False):
-            here = records.where(target=name)
-            for model in [m for m in MODEL_NAMES if m in here.values("model")]:
-                color, marker = MODEL_STYLE[model]
-                mine = here.where(model=model)
+        # Model by model: the predictions of a model for all targets share its sampled kernels.
+        for model, (color, marker) in [(m, MODEL_STYLE[m]) for m in MODEL_NAMES if m in records.values("model")]:
+            for axes, name in zip(grid.flat, names, strict=False):
+                mine = records.where(target=name, model=model)
                 points(axes, mine.curve("n", "error"), color=color, fmt=marker, label=MODEL_NAMES[model])
                 predictions_along_n(axes, mine, task_of(mine.rows[0], name), color, MODEL_NAMES[model])
+        for axes, name in zip(grid.flat, names, strict=False):
             axes.set(xscale="log", yscale="log", title=title(name))
             axes.axhline(1, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
-            value_ticks(axes, here.values("n"))
+            value_ticks(axes, records.values("n"))
             narrow_ticks(axes)
         for axes in grid[-1]:
             axes.set_xlabel("samples $n$")

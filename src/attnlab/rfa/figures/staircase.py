@@ -68,7 +68,7 @@ STAIRCASE = Figure(
     shows="Each harmonic of degree (query, key) falls when n passes the number of modes with larger eigenvalues; the "
     "prediction has no fitted constant. " + CAPTION,
     scales={
-        "quick": [Grid({"d": 16, "n_keys": 16, "heads": 1000, "n_max": 2048, "n_test": 500}, seeds=20)],
+        "quick": [Grid({"d": 16, "n_keys": 16, "heads": 400, "n_max": 2048, "n_test": 500}, seeds=20)],
         "paper": [Grid({"d": 16, "n_keys": 16, "heads": 1000, "n_max": 4096, "n_test": 1000}, seeds=20)],
     },
     run=run,

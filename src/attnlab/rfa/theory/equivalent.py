@@ -65,12 +65,13 @@ def solve(bulk: Spectrum, n: np.ndarray, units: np.ndarray, constant: np.ndarray
     for _ in range(STEPS):
         nu = np.exp(log_nu)
         state = _at(bulk, nu, thin)
-        excess = state.df + constant / nu - n
-        # The excess falls in nu, so its sign moves one end of the bracket.
-        low, high = np.where(excess > 0, log_nu, low), np.where(excess > 0, high, log_nu)
-        slope = nu * state.df_slope - constant / nu
-        newton = log_nu - excess / slope
-        inside = (newton > low) & (newton < high)
+        filled = state.df + constant / nu
+        # It falls in nu, so its side of n moves one end of the bracket.
+        low, high = np.where(filled > n, log_nu, low), np.where(filled > n, high, log_nu)
+        # On logarithmic axes it is close to a power law, for which Newton's method needs one step.
+        newton = log_nu - np.log(filled / n) * filled / (nu * state.df_slope - constant / nu)
+        # A step of rounding size may end beyond the end that the last one moved.
+        inside = (newton > low - TOLERANCE) & (newton < high + TOLERANCE)
         step = np.where(inside, newton, (low + high) / 2)
         done = np.abs(step - log_nu) <= TOLERANCE
         log_nu = step

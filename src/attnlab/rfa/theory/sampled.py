@@ -26,7 +26,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -54,6 +54,15 @@ class Sampled(NamedTuple):
     tokens: np.ndarray
     parts: np.ndarray
     counts: np.ndarray
+
+    def of(self, units: float) -> Sampled:
+        """The classes of infinitely many heads are one."""
+        whole = self.parts.sum(axis=0, keepdims=True)
+        return self._replace(parts=whole, counts=self.counts[:1]) if math.isinf(units) else self
+
+
+# Law of the tokens, kernel, scale of the bias and number of examples of a sample.
+Source = tuple[Task, str | Activation, float, int]
 
 
 @functools.lru_cache(maxsize=6)
@@ -96,8 +105,8 @@ def _traces(sample: Sampled, units: float, x: np.ndarray) -> Traces | None:
         return None
     m, ratio = len(factor), np.exp(np.append(0.0, x[1:]))
     inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
-    # The strict upper triangle is zero: every pair of examples is met once.
-    traces = np.array([2 * np.vdot(K, inverse) - np.diag(K) @ np.diag(inverse) for K in sample.parts])
+    # One triangle is zero: every pair of examples is met once. The transpose has the order in memory of K.
+    traces = np.array([2 * np.vdot(K, inverse.T) - np.diag(K) @ np.diag(inverse) for K in sample.parts])
     # delta_c = t_c / p_c with G = (1 + delta_0) / H reads 1 / (1 + delta_c) = 1 - r_c tr(K_c / H) / p_c.
     shrunk, df = 1 - ratio * traces / (units * sample.counts), float(ratio @ traces)
     if (shrunk <= 0).any() or df >= m:
@@ -149,7 +158,7 @@ def sampled_learning_curve(
     m = [_sample_size(n) if size is None else integer("size", size, low=16) for n, _ in pairs]
     for replicate in range(REPLICATES):
         for i, (n_, units_) in enumerate(pairs):
-            draws[replicate, i] = _error((law, kind, float(bias_scale), m[i], replicate), task, n_, units_, ridge)
+            draws[replicate, i] = _error((law, kind, float(bias_scale), m[i]), replicate, task, n_, units_, ridge)
     value, error = draws.mean(axis=0), np.std(draws, axis=0, ddof=1) / np.sqrt(REPLICATES)
     converged = (2 * np.array([n for n, _ in pairs]) <= m) & np.isfinite(value)
     shaped = [column.reshape(shape)[()] for column in (value, error, converged, np.array(m))]
@@ -160,9 +169,9 @@ def _sample_size(n: float) -> int:
     return min(max(1 << math.ceil(math.log2(2 * n)), SMALLEST), LARGEST)
 
 
-def _error(source: tuple[Any, ...], task: Task, n: float, units: float, ridge: float) -> float:
+def _error(source: Source, replicate: int, task: Task, n: float, units: float, ridge: float) -> float:
     """The error at one setting, from one sample; NaN where its equations are not solved."""
-    solved, sample = _solve(source, n, units, ridge), _sampled(*source)
+    solved, sample = _solve(source, n, units, ridge)[replicate], _sampled(*source, replicate).of(units)
     if solved is None:
         return math.nan
     # The curve is an average over planted instances, whose energies in a sample fluctuate.
@@ -173,56 +182,85 @@ def _error(source: tuple[Any, ...], task: Task, n: float, units: float, ridge: f
     assert factor is not None
     alpha = lapack.dpotrs(factor, labels, lower=1)[0]
     # d H / d log kappa along the solutions: the shift, and the change of the weights of the classes.
-    weights = np.append(0.0, np.exp(solved.x[1:]) * solved.along[1:])
+    along, slopes = solved.along()
+    weights = np.append(0.0, np.exp(solved.x[1:]) * along[1:])
     moved = math.exp(solved.x[0]) * alpha + np.tensordot(weights, sample.parts, 1) @ alpha
-    energy = np.vdot(labels, alpha) * solved.slopes[2] + np.vdot(alpha, moved)
+    energy = np.vdot(labels, alpha) * slopes[2] + np.vdot(alpha, moved)
     nu = math.exp(solved.at.log_nu)
     # - nu^2 dA/dnu = - nu dA/dlog nu, with A = y^T H^{-1} y / (m shrunk_0).
-    bias = nu * energy / (solved.slopes[1] * math.exp(solved.at.log_shrunk) * labels.size)
-    upsilon = (solved.at.df + solved.slopes[0] / solved.slopes[1]) / n
+    bias = nu * energy / (slopes[1] * math.exp(solved.at.log_shrunk) * labels.size)
+    upsilon = (solved.at.df + slopes[0] / slopes[1]) / n
     noise = task.noise_std**2 / task.variance
     return float((bias + noise) / (1 - upsilon) - noise)
 
 
 class Solved(NamedTuple):
-    """Where the equations hold, and the slopes there of x and of the traces in log kappa along their solutions."""
+    """Where the equations hold, and the Jacobian there of the traces in x."""
 
     x: np.ndarray
     at: Traces
-    along: np.ndarray
-    slopes: np.ndarray
+    jacobian: np.ndarray
+
+    def along(self) -> tuple[np.ndarray, np.ndarray]:
+        """Slopes of x and of the traces in log kappa along the solutions of delta = t / p."""
+        inner = self.jacobian[3:]
+        slopes = np.append(1.0, -np.linalg.solve(inner[:, 1:], inner[:, 0])) if len(inner) else np.ones(1)
+        return slopes, self.jacobian @ slopes
 
 
 @functools.lru_cache(maxsize=512)
-def _solve(source: tuple[Any, ...], n: float, units: float, ridge: float) -> Solved | None:
-    """Newton's method with the Jacobian from differences, which the slopes of the error need as well."""
-    sample = _sampled(*source)
+def _solve(source: Source, n: float, units: float, ridge: float) -> tuple[Solved | None, ...]:
+    """The solutions of all samples; the first is where the search of the others starts."""
+    found: list[Solved | None] = []
+    for replicate in range(REPLICATES):
+        found.append(_search(_sampled(*source, replicate).of(units), n, units, ridge, found[0] if found else None))
+    return tuple(found)
+
+
+def _search(sample: Sampled, n: float, units: float, ridge: float, near: Solved | None) -> Solved | None:
+    """Broyden's method: the Jacobian costs a factor for each unknown, so it is updated, and computed at the end."""
     trace = float(np.trace(sample.parts, axis1=1, axis2=2).sum())
-    x: np.ndarray = np.append(math.log(trace / n), np.zeros(len(sample.counts) - 1))
+    x: np.ndarray = np.append(math.log(trace / n), np.zeros(len(sample.counts) - 1)) if near is None else near.x
     here = _traces(sample, units, x)
     while here is None:  # a larger ridge fills less
         x = x + np.eye(len(x))[0]
         here = _traces(sample, units, x)
+    jacobian, exact = (None, False) if near is None else (near.jacobian, False)
     for _ in range(STEPS):
-        moved = [_traces(sample, units, x + DIFFERENCE * e) for e in np.eye(len(x))]
-        if any(t is None for t in moved):
-            return None
-        jacobian = np.stack([(t.flat() - here.flat()) / DIFFERENCE for t in moved if t is not None], axis=1)
-        # n lam / nu counts with the degrees of freedom; its logarithm falls as log nu grows.
-        held = n * ridge * math.exp(-here.log_nu)
-        equations = np.vstack([jacobian[0] - held * jacobian[1], jacobian[3:]])
-        step = np.linalg.solve(equations, -np.append(here.df + held - n, here.mismatch))
+        if jacobian is None:
+            jacobian, exact = _differences(sample, units, x, here), True
+            if jacobian is None:
+                return None
+        step = _newton_step(here, jacobian, n, ridge)
         if np.abs(step).max() < TOLERANCE:
-            inner = jacobian[3:]
-            along = np.append(1.0, -np.linalg.solve(inner[:, 1:], inner[:, 0])) if len(inner) else np.ones(1)
-            return Solved(x, here, along, jacobian @ along)
+            if exact:
+                return Solved(x, here, jacobian)
+            jacobian = None
+            continue
         step *= min(1.0, 2.0 / np.abs(step).max())
-        following = _traces(sample, units, x + step)
+        following, whole = _traces(sample, units, x + step), True
         while following is None and np.abs(step).max() > TOLERANCE:
-            step = step / 2
+            step, whole = step / 2, False
             following = _traces(sample, units, x + step)
         # Below the rounding error of the kernel a ridge carries no information.
         if following is None or math.exp((x + step)[0]) < 1e-7 * trace:
             return None
+        # A step that had to be shortened says that the Jacobian is of elsewhere.
+        miss = following.flat() - here.flat() - jacobian @ step
+        jacobian, exact = (jacobian + np.outer(miss, step) / (step @ step) if whole else None), False
         x, here = x + step, following
     return None
+
+
+def _differences(sample: Sampled, units: float, x: np.ndarray, here: Traces) -> np.ndarray | None:
+    moved = [_traces(sample, units, x + DIFFERENCE * e) for e in np.eye(len(x))]
+    if any(t is None for t in moved):
+        return None
+    return np.stack([(t.flat() - here.flat()) / DIFFERENCE for t in moved if t is not None], axis=1)
+
+
+def _newton_step(here: Traces, jacobian: np.ndarray, n: float, ridge: float) -> np.ndarray:
+    # n lam / nu counts with the degrees of freedom; its logarithm falls as log nu grows.
+    held = n * ridge * math.exp(-here.log_nu)
+    equations = np.vstack([jacobian[0] - held * jacobian[1], jacobian[3:]])
+    return np.asarray(np.linalg.solve(equations, -np.append(here.df + held - n, here.mismatch)))
