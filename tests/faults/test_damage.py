@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import shutil
 import sqlite3
 import subprocess
 
@@ -21,13 +22,20 @@ from attnlab.lab.store.salvage import salvage
 from attnlab.lab.sweep import read
 
 
-@pytest.fixture
-def filled(tmp_path):
-    """A store of 90 finished cells, closed."""
-    path = tmp_path / "s.sqlite"
-    with Store(path, writable=True) as store:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """The folder of a store of 90 finished cells, closed."""
+    folder = tmp_path_factory.mktemp("original")
+    with Store(folder / "s.sqlite", writable=True) as store:
         compute_cells(sweep(90, sleep=0.0).cells("quick"), store, SerialEngine())
-    return path
+    return folder
+
+
+@pytest.fixture
+def filled(original, tmp_path):
+    """A copy of that store, to be damaged."""
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "s.sqlite"
 
 
 def test_a_flipped_byte_in_a_record_is_found(filled, tried):

@@ -52,22 +52,21 @@ class Grid:
 
     def points(self) -> Iterator[dict[str, Any]]:
         """All parameter settings, replicate by replicate."""
-        axes = [list(axis.values()) for axis in self._axes()]
+        axes = self._axes()
         for seed in range(self.seeds):
             for point in itertools.product(*axes):
                 yield dict(zip(self.params, point, strict=True)) | {"seed": seed}
 
-    def _axes(self) -> list[dict[str, Any]]:
-        """The different values of each parameter by their text."""
-        values = [value if isinstance(value, list) else [value] for value in self.params.values()]
-        return [{_text(value): value for value in axis} for axis in values]
+    def _axes(self) -> list[list[Any]]:
+        """The different values of each parameter."""
+        return [_different(value) if isinstance(value, list) else [value] for value in self.params.values()]
 
     def slices(self, names: Sequence[str]) -> dict[tuple[str, ...], Grid]:
         """The grid cut along some parameters: a grid for each of their settings, by the settings as text."""
         axes = dict(zip(self.params, self._axes(), strict=True))
         cut = [name for name in names if name in axes]
         found = {}
-        for point in itertools.product(*(axes[name].values() for name in cut)):
+        for point in itertools.product(*(axes[name] for name in cut)):
             # a value that is a list itself stays one setting
             fixed = {
                 name: [value] if isinstance(value, list) else value for name, value in zip(cut, point, strict=True)
@@ -88,12 +87,12 @@ class Grid:
         The text behind an id is put together from the texts of the values, written once for each value: with millions
         of cells, writing each from its parameters would take most of the time of a resumed run.
         """
-        names = [name for name in self.params if name != "seed"]
-        axes = [axis for name, axis in zip(self.params, self._axes(), strict=True) if name != "seed"]
-        texts = [[key + text for text in axis] for key, axis in zip([f"{_text(n)}:" for n in names], axes, strict=True)]
+        axes = {name: axis for name, axis in zip(self.params, self._axes(), strict=True) if name != "seed"}
+        names, values = list(axes), list(axes.values())
+        keys = [f"{_text(name)}:" for name in names]
+        texts = [[key + _text(value) for value in axis] for key, axis in zip(keys, values, strict=True)]
         place = sorted(range(len(names) + 1), key=[*names, "seed"].__getitem__)
         before, after = canonical({"figure": figure.name, "params": {}, "stream": stream}).split("{}")
-        values = [list(axis.values()) for axis in axes]
         common = {"figure": figure.name, "run": figure.run, "stream": stream, "shared": tuple(figure.shared)}
         common["code"] = code_of(figure.run)
         for seed in range(self.seeds):
@@ -107,6 +106,14 @@ class Grid:
                 cell = object.__new__(Cell)
                 cell.__dict__.update(common, params=params, id=hashlib.sha256(text.encode()).hexdigest())
                 yield cell
+
+
+def _different(axis: list[Any]) -> list[Any]:
+    """The values of an axis without repetition, told apart by their text."""
+    # an axis may have a million values, whose texts would take a hundred megabytes
+    if all(type(value) is int for value in axis) and all(low < high for low, high in itertools.pairwise(axis)):
+        return axis
+    return list({_text(value): value for value in axis}.values())
 
 
 def _text(value: Any) -> str:
