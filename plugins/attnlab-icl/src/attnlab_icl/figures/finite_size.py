@@ -23,6 +23,7 @@ SETTINGS = (
     (10.0, 0.5, 2.0, 0.01, 1e-8),
     (10.0, 1.0, 10.0, 0.01, 1e-6),
 )
+EXTRAPOLATED = [16, 32]  # the sizes of the claim icl.limit
 
 
 def draw(records: Records) -> Canvas:
@@ -51,9 +52,16 @@ def draw(records: Records) -> Canvas:
     return canvas
 
 
-def _grids(sizes: list[int], seeds: int) -> list[Grid]:
+def _grids(sizes: list[int], few: int, many: int) -> list[Grid]:
+    """``few`` replicates of each point; ``many`` of the two sizes of the last setting that the claim extrapolates."""
     names = ("alpha", "kappa", "tau", "rho", "ridge")
-    return [Grid({"d": sizes, **dict(zip(names, setting, strict=True))}, seeds) for setting in SETTINGS]
+    *others, last = ({"d": sizes, **dict(zip(names, setting, strict=True))} for setting in SETTINGS)
+    rest = [d for d in sizes if d not in EXTRAPOLATED]
+    return [
+        *(Grid(law, few) for law in others),
+        Grid({**last, "d": EXTRAPOLATED}, many),
+        Grid({**last, "d": rest}, few),
+    ]
 
 
 def extrapolated(records: Records) -> float:
@@ -84,7 +92,7 @@ FINITE_SIZE = Figure(
     title="Finite layers against theory",
     paper="our own",
     shows="The exact moments of the planted tasks explain most of the distance from the limit; the rest falls as 1/d.",
-    scales={"quick": _grids([16, 32, 48], 32), "paper": _grids([16, 32, 64, 128], 20)},
+    scales={"quick": _grids([16, 32, 48], 10, 32), "paper": _grids([16, 32, 64, 128], 20, 20)},
     run=run,
     draw=draw,
     independent_of=(
