@@ -6,43 +6,54 @@ drawn again and again; duplicates carry no new evidence and are dropped before r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.precision import float64
 from attnlab.common.tokens import check_tokens
 from attnlab.common.validation import finite_array
 
-# Examples are computed in padded blocks of few sizes: one compilation serves many n. A small layer takes the largest
-# block always; for a wide one a few sentences padded to it would cost more than another compilation.
-_BLOCKS = (16, 128, 1024)
-_SMALL_WORK = 1e9
+# Numbers in the largest array of a block of examples: it stays in the cache. NumPy and not JAX, which would compile
+# anew for each number of heads, tokens and coordinates, longer than most layers take to compute.
+_BLOCK = 2**18
+_FEW_TOKENS = 8
 # Beyond this many sign bits per row duplicates are too rare to look for (n^2 / 2^40).
 _CUBE_BITS = 40
 
 
-@jax.jit
-def _patterns(
-    X: Float[Array, "n k d"], Theta: Float[Array, "m d d"], key_bias: Float[Array, "m d"]
-) -> Float[Array, "n m k k"]:
-    looked_for = jnp.einsum("nap,mpq->nmaq", X, Theta) + key_bias[:, None]
-    return jax.nn.softmax(jnp.einsum("nmaq,nbq->nmab", looked_for, X), axis=-1)
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Weights over the last axis, computed in place."""
+    logits -= over_tokens(np.maximum, logits)[..., None]
+    np.exp(logits, out=logits)
+    logits /= over_tokens(np.add, logits)[..., None]
+    return logits
 
 
-@jax.jit
-def _attention(
-    X: Float[Array, "n k d"],
-    Theta: Float[Array, "m d d"],
-    W: Float[Array, "m d o"],
-    key_bias: Float[Array, "m d"],
-    constant: Float[Array, " o"],
-) -> Float[Array, "n k o"]:
-    return jnp.einsum("nmab,nbd,mdo->nao", _patterns(X, Theta, key_bias), X, W, optimize=True) + constant
+def over_tokens(join: np.ufunc, array: np.ndarray) -> np.ndarray:
+    """Sum or maximum over a last axis of few tokens, token by token: NumPy's own loop starts anew for each row."""
+    if array.shape[-1] > _FEW_TOKENS:
+        return np.asarray(join.reduce(array, axis=-1))
+    total = array[..., 0].copy()
+    for token in range(1, array.shape[-1]):
+        join(total, array[..., token], out=total)
+    return total
+
+
+def _patterns(X: np.ndarray, theta: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Patterns ``p[n, a, i, b]``: one small product for each example, all queries and heads together."""
+    n, k, d = X.shape
+    looked_for = (X @ theta.transpose(1, 0, 2).reshape(d, -1)).reshape(n, k, len(theta), d) + bias
+    return softmax(looked_for.reshape(n, -1, d) @ X.transpose(0, 2, 1)).reshape(n, k, len(theta), k)
+
+
+def _attention(X: np.ndarray, theta: np.ndarray, bias: np.ndarray, w: np.ndarray, c0: np.ndarray) -> np.ndarray:
+    n, k, _ = X.shape
+    means = _patterns(X, theta, bias).reshape(n, -1, k) @ X
+    outputs: np.ndarray = means.reshape(n, k, -1) @ w.reshape(-1, w.shape[-1]) + c0
+    return outputs
 
 
 def check_layer(Theta: ArrayLike, W: ArrayLike, d: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -54,7 +65,6 @@ def check_layer(Theta: ArrayLike, W: ArrayLike, d: int | None = None) -> tuple[n
     return theta, w
 
 
-@float64
 def attention(
     X: ArrayLike,
     Theta: ArrayLike,
@@ -82,15 +92,15 @@ def attention(
     tokens = check_tokens(X)
     theta, w = check_layer(Theta, W, tokens.shape[-1])
     bias, c0 = check_biases(key_bias, constant, w.shape)
-    return _blocks(_attention, tokens, theta, w, bias, c0)
+    return _blocks(_attention, tokens, theta, bias, w, c0)
 
 
-@float64
 def patterns(X: ArrayLike, Theta: ArrayLike, key_bias: ArrayLike | None = None) -> Float[np.ndarray, "n m k k"]:
     """The attention patterns ``p[n, i, a, b]`` of every head."""
     tokens = check_tokens(X)
     theta = finite_array("Theta", Theta, shape=(None, tokens.shape[-1], tokens.shape[-1])).astype(np.float64)
-    return _blocks(_patterns, tokens, theta, check_biases(key_bias, None, (*theta.shape[:2], 1))[0])
+    bias, _ = check_biases(key_bias, None, (*theta.shape[:2], 1))
+    return _blocks(_patterns, tokens, theta, bias).transpose(0, 2, 1, 3)
 
 
 def check_biases(
@@ -103,16 +113,11 @@ def check_biases(
     return bias, c0
 
 
-def _blocks(function: jax.stages.Wrapped, X: np.ndarray, *layer: np.ndarray) -> np.ndarray:
-    """Apply a compiled function of tokens and a layer (Theta first) block by block, the last one padded."""
-    parts = []
-    large = X.shape[1] * layer[0].size * _BLOCKS[-1] > _SMALL_WORK
-    size = next((b for b in _BLOCKS if b >= len(X)), _BLOCKS[-1]) if large else _BLOCKS[-1]
-    for start in range(0, len(X), size):
-        block = X[start : start + size].astype(np.float64)
-        padded = np.concatenate([block, np.zeros((size - len(block), *X.shape[1:]))])
-        parts.append(np.asarray(function(padded, *layer))[: len(block)])
-    return np.concatenate(parts)
+def _blocks(function: Callable[..., np.ndarray], X: np.ndarray, *layer: np.ndarray) -> np.ndarray:
+    """Apply a function of tokens and a layer (Theta first) block by block."""
+    (k, d), tokens = X.shape[1:], X.astype(np.float64)
+    size = max(1, _BLOCK // (k * len(layer[0]) * max(k, d)))
+    return np.concatenate([function(tokens[i : i + size], *layer) for i in range(0, len(X), size)])
 
 
 class Rows(NamedTuple):
@@ -140,10 +145,13 @@ def rows_of(X: np.ndarray, y: np.ndarray) -> Rows:
     rows = Rows(X.reshape(n * k, d), np.repeat(X, k, axis=0), y.reshape(n * k, -1))
     if k * d > _CUBE_BITS or not np.isin(X, (-1.0, 1.0)).all():
         return rows
+    # A row's number: the bits of its query, then those of its keys in rising order; at most 60 bits for 40 of tokens.
     words = (X > 0) @ (2 ** np.arange(d, dtype=np.int64))
-    codes = np.column_stack([words.reshape(-1), np.repeat(np.sort(words, axis=1), k, axis=0)])
-    _, first, copy_of, copies = np.unique(codes, axis=0, return_index=True, return_inverse=True, return_counts=True)
-    labels = np.zeros((len(first), rows.Y.shape[1]))
-    np.add.at(labels, copy_of.reshape(-1), rows.Y)
-    order = np.argsort(first)
-    return Rows(rows.Q[first[order]], rows.K[first[order]], (labels / copies[:, None])[order])
+    keys = np.sort(words, axis=1) @ (2 ** (d * np.arange(k, dtype=np.int64)))
+    numbers = (words * 2 ** (k * d) + keys[:, None]).reshape(-1)
+    order = np.argsort(numbers, kind="stable")
+    begins = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    labels = np.add.reduceat(rows.Y[order], begins) / np.diff(begins, append=n * k)[:, None]
+    first = order[begins]  # the sort is stable: of equal rows the first drawn stands first
+    drawn = np.argsort(first)
+    return Rows(rows.Q[first[drawn]], rows.K[first[drawn]], labels[drawn])

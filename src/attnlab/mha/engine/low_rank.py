@@ -26,6 +26,7 @@ from jaxtyping import Array
 
 from attnlab.common.precision import float64
 from attnlab.mha.engine.levenberg_marquardt import SETTLED, Fit, StopRule
+from attnlab.mha.engine.place import padded
 from attnlab.mha.engine.race import EXACT, Budget
 from attnlab.mha.engine.variable_projection import RIDGE
 
@@ -156,6 +157,7 @@ def balance(factors: Factors) -> Factors:
 @float64
 def fit_factors(X: np.ndarray, y: np.ndarray, start: tuple[np.ndarray, np.ndarray], budget: Budget, seed: int) -> Fit:
     """Fit the layer from a start on JAX's default device."""
+    X, y = padded(X, y)
     tokens, Y = jnp.asarray(X), jnp.asarray(y.reshape(-1, y.shape[-1]))
     at: Factors = balance((jnp.asarray(start[0]), jnp.asarray(start[1])))
     W, error = evaluate(at, tokens, Y)

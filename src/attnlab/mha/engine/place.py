@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
+import numpy as np
 
 from attnlab.common.compute import Compute
 from attnlab.mha.engine.device import levenberg_marquardt_on_device
@@ -28,6 +29,17 @@ def on_device(compute: Compute) -> AbstractContextManager[Any]:
     """A block in which JAX computes on the chosen device."""
     context: AbstractContextManager[Any] = jax.default_device(chosen_device(compute))
     return context
+
+
+def padded(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Examples with some of zeros, up to one of few numbers: one compilation serves many n.
+
+    The mean key of zero tokens is zero in every layer without biases, and so is their label: they add nothing.
+    """
+    n = len(X)
+    step = max(64, 2 ** (n.bit_length() - 4))  # at most an eighth of a large number is added
+    missing = -n % step
+    return tuple(np.concatenate([part, np.zeros((missing, *part.shape[1:]))]) for part in (X, y))  # type: ignore[return-value]
 
 
 def full_solver(compute: Compute, m: int, d: int) -> Callable[..., Fit]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from attnlab.mha.layer import Rows
+from attnlab.mha.layer import Rows, softmax
 
 RIDGE = 1e-10
 # Bytes of one row chunk's largest array; a few of them stay in the last-level cache.
@@ -42,12 +42,7 @@ def row_patterns(rows: Rows, theta: np.ndarray) -> np.ndarray:
     """Attention patterns ``(r, m, k)`` of all heads on all rows."""
     m, d, _ = theta.shape
     looked_for = (rows.Q @ theta.transpose(1, 0, 2).reshape(d, m * d)).reshape(-1, m, d)
-    logits = looked_for @ rows.K.transpose(0, 2, 1)
-    logits -= logits.max(axis=-1, keepdims=True)
-    np.exp(logits, out=logits)
-    logits /= logits.sum(axis=-1, keepdims=True)
-    patterns: np.ndarray = logits
-    return patterns
+    return softmax(looked_for @ rows.K.transpose(0, 2, 1))
 
 
 def mean_keys(rows: Rows, theta: np.ndarray) -> np.ndarray:

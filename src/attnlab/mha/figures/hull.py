@@ -10,11 +10,12 @@ from attnlab.common.claim import Claim, at_least, at_most
 from attnlab.common.figure import Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.common.statistics import FEWEST, Statistic, geometric_mean, mean, of
-from attnlab.mha.figures.instances import PAPER, planted
+from attnlab.mha.figures.instances import PAPER, Examples, planted
 from attnlab.mha.figures.ticks import log_values
 from attnlab.mha.learners.sculpting import SculptingLearner
 from attnlab.mha.sculpting.axes import span_error
 from attnlab.mha.sculpting.body import divergence
+from attnlab.mha.task import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -24,9 +25,14 @@ _EXAMPLES = 30_000
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
-    """Sculpt, without any non-convex step; ``inside`` compares the heads' divergence with that of even attention."""
+    """Sculpt, without any non-convex step."""
     task, examples, _ = planted(seed, params["n"], params)
-    learner = SculptingLearner(params["n_heads"], holdout=None).fit_span(*examples)
+    return sculpted(task, examples)
+
+
+def sculpted(task: Task, examples: Examples) -> dict[str, Any]:
+    """What phases 1 to 5 find; ``inside`` compares the heads' divergence with that of even attention."""
+    learner = SculptingLearner(task.n_heads, holdout=None).fit_span(*examples)
     w_sum = task.W.sum(axis=0)
     size = np.linalg.norm(w_sum)
     even = divergence(learner.body_, np.zeros_like(task.Theta[0]))
@@ -81,7 +87,7 @@ HULL = Figure(
     name="mha.hull",
     title="The body's long axes are the affine hull of the heads",
     paper=PAPER,
-    shows="As agreeing rows accumulate, m - 1 axes stay long and all others shrink: the hull of the heads stands out.",
+    shows="As agreeing rows accumulate, m - 1 axes stay long and all others shrink: the long ones span the heads.",
     scales={
         "quick": [
             Grid({**_LAYER, "n_heads": 2, "rho": 2.0, "n": [3000, 10000, _EXAMPLES]}, seeds=10),

@@ -21,7 +21,7 @@ from attnlab.common.seeds import Seed, jax_key, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.mha.engine.levenberg_marquardt import EXACT_FIT, OUT_OF_STEPS, OUT_OF_TIME, SETTLED
-from attnlab.mha.engine.place import on_device
+from attnlab.mha.engine.place import on_device, padded
 from attnlab.mha.engine.variable_projection import key_covariances, key_responses, regress
 from attnlab.mha.layer import Rows, rows_of
 from attnlab.mha.learners.base import LayerRegressor, check_examples
@@ -31,8 +31,6 @@ _STEPS = (0.01, 0.05)
 _BLOCK = 100  # Adam steps between two looks at the clock
 DIVERGED = "diverged"
 _GOOD = (EXACT_FIT, SETTLED)
-
-Layer = tuple[Float[Array, "m d d"], Float[Array, "m d o"]]
 
 
 class Run(NamedTuple):
@@ -54,7 +52,8 @@ class GradientLearner(LayerRegressor):
     method : ``lbfgs`` (SciPy, full batch), ``adam`` (optax, minibatches, cosine decay to zero), or ``projected_lbfgs``:
         L-BFGS on the error with W eliminated by regression, which separates what variable projection gives from what
         second order gives.
-    n_starts : restarts; the best training error wins. Adam's restarts take the steps in turn.
+    n_starts : restarts; the best training error wins, and none is begun after one below ``tol``. Adam's restarts take
+        the steps in turn.
     max_iter : L-BFGS iterations of a start; Adam steps of a start.
     step : Adam's peak rate(s).
     batch_size : Adam's minibatch, in examples.
@@ -121,18 +120,19 @@ class GradientLearner(LayerRegressor):
             raise ValueError("compute.device must be 'cpu' or 'auto' with method='projected_lbfgs', got 'gpu'")
         runs: list[Run] = []
         for start in range(n_starts):
-            if start and time.monotonic() >= deadline:
+            if runs and (runs[-1].nmse < tol or time.monotonic() >= deadline):
                 break
             theta, w = _initial(m, tokens.shape[-1], outputs.shape[-1], rng)
             if rows is not None:
                 runs.append(_projected_lbfgs(rows, theta, max_iter, tol, deadline))
                 continue
+            flat = np.concatenate([theta.ravel(), w.ravel()])
             with on_device(compute):
                 if self.method == "lbfgs":
-                    runs.append(_lbfgs(tokens, outputs, (theta, w), max_iter, tol, deadline))
+                    runs.append(_lbfgs(tokens, outputs, flat, m, max_iter, tol, deadline))
                 else:
                     plan = _Plan(max_iter, steps[start % len(steps)], batch, int(rng.integers(2**31)))
-                    runs.append(_adam(tokens, outputs, (theta, w), plan, tol, deadline))
+                    runs.append(_adam(tokens, outputs, flat, m, plan, tol, deadline))
         # A start that left the range of numbers loses to every other; the first is kept when all did.
         best = min(runs, key=lambda run: run.nmse if np.isfinite(run.nmse) else np.inf)
         self.theta_, self.w_, self.train_nmse_, self.n_tokens_ = best.theta, best.w, best.nmse, tokens.shape[1]
@@ -147,33 +147,34 @@ def _initial(m: int, d: int, d_out: int, rng: np.random.Generator) -> tuple[np.n
     return 0.5 * rng.standard_normal((m, d, d)) / d, rng.standard_normal((m, d, d_out)) / np.sqrt(d)
 
 
-def _error(layer: Layer, X: Float[Array, "n k d"], y: Float[Array, "n k o"]) -> Float[Array, ""]:
+def _layer(flat: Any, m: int, d: int) -> tuple[Any, Any]:
+    """Theta and W of a vector that holds both."""
+    size = m * d * d
+    return flat[:size].reshape(m, d, d), flat[size:].reshape(m, d, -1)
+
+
+def _error(flat: Float[Array, " p"], X: Float[Array, "n k d"], y: Float[Array, "n k o"], m: int) -> Float[Array, ""]:
     """Squared error relative to the labels' second moment."""
-    theta, w = layer
+    theta, w = _layer(flat, m, X.shape[-1])
     looked_for = jnp.einsum("nap,mpq->nmaq", X, theta)
     patterns = jax.nn.softmax(jnp.einsum("nmaq,nbq->nmab", looked_for, X), axis=-1)
     outputs = jnp.einsum("nmab,nbd,mdo->nao", patterns, X, w, optimize=True)
     return jnp.sum((y - outputs) ** 2) / jnp.sum(y**2)
 
 
-_error_and_slope = jax.jit(jax.value_and_grad(_error))
+_error_and_slope = jax.jit(jax.value_and_grad(_error), static_argnums=3)
 
 
 @float64
-def _lbfgs(
-    X: np.ndarray, y: np.ndarray, start: tuple[np.ndarray, np.ndarray], max_iter: int, tol: float, deadline: float
-) -> Run:
-    theta, w = start
-    size = theta.size
-    tokens, labels = jnp.asarray(X), jnp.asarray(y)
+def _lbfgs(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, max_iter: int, tol: float, deadline: float) -> Run:
+    tokens, labels = (jnp.asarray(part) for part in padded(X, y))
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        layer = (flat[:size].reshape(theta.shape), flat[size:].reshape(w.shape))
-        value, (to_theta, to_w) = _error_and_slope(layer, tokens, labels)
-        return float(value), np.concatenate([np.ravel(to_theta), np.ravel(to_w)])
+        value, slope = _error_and_slope(flat, tokens, labels, m)
+        return float(value), np.asarray(slope)
 
-    x, error, used, reason = _minimise(objective, np.concatenate([theta.ravel(), w.ravel()]), max_iter, tol, deadline)
-    return Run(x[:size].reshape(theta.shape), x[size:].reshape(w.shape), error, used, reason)
+    x, error, used, reason = _minimise(objective, start, max_iter, tol, deadline)
+    return Run(*_layer(x, m, X.shape[-1]), error, used, reason)
 
 
 def _minimise(
@@ -232,38 +233,35 @@ class _Plan(NamedTuple):
     seed: int
 
 
-@partial(jax.jit, static_argnames=("block", "batch"))
+@partial(jax.jit, static_argnames=("m", "batch"))
 def _adam_steps(
-    carry: tuple[Layer, optax.OptState],
+    carry: tuple[Array, optax.OptState],
     X: Float[Array, "n k d"],
     y: Float[Array, "n k o"],
     sizes: Float[Array, " block"],
     key: Array,
     *,
-    block: int,
+    m: int,
     batch: int,
-) -> tuple[Layer, optax.OptState]:
+) -> tuple[Array, optax.OptState]:
     """A block of steps of the given sizes; a size of zero leaves the layer as it is."""
     optimiser = optax.scale_by_adam()
+    # All batches are drawn at once: the generator costs as much as a step when it is called for each.
+    drawn = jax.random.randint(key, (len(sizes), batch), 0, len(X))
 
-    def step(carry: tuple[Layer, optax.OptState], inputs: tuple[Array, Array]) -> tuple[Any, None]:
-        (layer, state), (size, key) = carry, inputs
-        chosen = jax.random.randint(key, (batch,), 0, len(X))
-        slope = jax.grad(_error)(layer, X[chosen], y[chosen])
-        updates, state = optimiser.update(slope, state)
-        return (jax.tree.map(lambda p, u: p - size * u, layer, updates), state), None
+    def step(carry: tuple[Array, optax.OptState], inputs: tuple[Array, Array]) -> tuple[Any, None]:
+        (flat, state), (size, chosen) = carry, inputs
+        update, state = optimiser.update(jax.grad(_error)(flat, X[chosen], y[chosen], m), state)
+        return (flat - size * update, state), None
 
-    return jax.lax.scan(step, carry, (sizes, jax.random.split(key, block)))[0]
+    return jax.lax.scan(step, carry, (sizes, drawn))[0]
 
 
 @float64
-def _adam(
-    X: np.ndarray, y: np.ndarray, start: tuple[np.ndarray, np.ndarray], plan: _Plan, tol: float, deadline: float
-) -> Run:
+def _adam(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, plan: _Plan, tol: float, deadline: float) -> Run:
     """Adam in blocks of steps, so that the clock is looked at and one compilation serves every number of steps."""
-    tokens, labels = jnp.asarray(X), jnp.asarray(y)
-    layer: Layer = (jnp.asarray(start[0]), jnp.asarray(start[1]))
-    carry, used, longest = (layer, optax.scale_by_adam().init(layer)), 0, 0.0
+    tokens, labels, flat = jnp.asarray(X), jnp.asarray(y), jnp.asarray(start)
+    carry, used, longest = (flat, optax.scale_by_adam().init(flat)), 0, 0.0
     sizes = plan.step * (1 + np.cos(np.pi * np.arange(plan.n_steps) / plan.n_steps)) / 2
     while used < plan.n_steps and time.monotonic() + longest < deadline:
         begun, first = time.monotonic(), used == 0
@@ -271,13 +269,12 @@ def _adam(
         taken = sizes[used : used + _BLOCK]
         part[: len(taken)] = taken
         key = jax_key(plan.seed, "learner", "mha", "batches", used)
-        carry = _adam_steps(carry, tokens, labels, jnp.asarray(part), key, block=_BLOCK, batch=plan.batch)
-        carry[0][0].block_until_ready()
+        carry = _adam_steps(carry, tokens, labels, jnp.asarray(part), key, m=m, batch=plan.batch)
+        carry[0].block_until_ready()
         used += len(taken)
         # The first block also compiles, which the others do not.
         longest = 0.0 if first else max(longest, time.monotonic() - begun)
-    value, (to_theta, to_w) = _error_and_slope(carry[0], tokens, labels)
-    theta, w = (np.asarray(part) for part in carry[0])
-    slope, at = (np.concatenate([np.ravel(a), np.ravel(b)]) for a, b in ((to_theta, to_w), (theta, w)))
-    reason = _ending(float(value), slope, at, tol) or (OUT_OF_TIME if used < plan.n_steps else OUT_OF_STEPS)
-    return Run(theta, w, float(value), used, reason)
+    value, slope = _error_and_slope(carry[0], tokens, labels, m)
+    at = np.asarray(carry[0])
+    reason = _ending(float(value), np.asarray(slope), at, tol) or (OUT_OF_TIME if used < plan.n_steps else OUT_OF_STEPS)
+    return Run(*_layer(at, m, X.shape[-1]), float(value), used, reason)

@@ -20,6 +20,8 @@ EXACT_VALIDATION = 1e-14
 NOISY = 1e-12
 _POLISH_ROWS = 20_000
 _POLISH_STEPS = 5
+# Steps end at this gain of one: far below the share of the error, unknowns over equations, that the noise decides.
+_POLISH_GAIN = 1e-7
 
 
 @dataclass
@@ -71,6 +73,7 @@ class HeadSearch:
         if not self.polishing or fit.nmse < NOISY or self.budget.spent:
             return fit
         rows = self.rows.take(part)
-        polished = fit_rows(rows, fit.theta, max_iter=_POLISH_STEPS, deadline=self.budget.deadline)
+        limits = {"max_iter": _POLISH_STEPS, "progress": _POLISH_GAIN, "patience": 1}
+        polished = fit_rows(rows, fit.theta, **limits, deadline=self.budget.deadline)
         # These steps are few on purpose: whether the fit settled was decided before them.
         return Fit(polished.theta, polished.w, polished.nmse, fit.n_iter + polished.n_iter, fit.reason, fit.history)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
+from attnlab.mha.engine.normal_equations import coordinate_pairs
 from attnlab.mha.engine.variable_projection import chunks, row_patterns
 from attnlab.mha.layer import Rows
 
@@ -59,17 +60,18 @@ def divergence(body: Body, theta: np.ndarray) -> float:
 
 def derivatives(body: Body, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Gradient ``(d, d)`` and Hessian ``(d^2, d^2)`` of the divergence: q q^T (x) Cov_p(keys), averaged over rows."""
-    d, r = body.d, len(body.rows)
-    gradient, hessian = np.zeros((d, d)), np.zeros((d * d, d * d))
+    d, r, pairs = body.d, len(body.rows), coordinate_pairs(body.d)
+    # Both factors of the product are symmetric: pairs of coordinates are kept once.
+    gradient, packed = np.zeros((d, d)), np.zeros((len(pairs.first), len(pairs.first)))
     for part in chunks(r, d * d * body.rows.K.shape[1]):
         Q, K = body.rows.Q[part], body.rows.K[part]
         p = row_patterns(body.rows.take(part), theta[None])[:, 0]
         weights = body.weights[part, None]
         gradient += (Q * weights).T @ ((p - body.patterns[part])[:, None, :] @ K)[:, 0]
-        centred = K - (p[:, None, :] @ K)
-        roots = np.sqrt(weights * p)[:, :, None] * centred
-        J = (Q[:, None, :, None] * roots[:, :, None, :]).reshape(-1, d * d)
-        hessian += J.T @ J
+        roots = np.sqrt(weights * p)[:, :, None] * (K - (p[:, None, :] @ K))
+        covariances = (roots.transpose(0, 2, 1) @ roots).reshape(len(Q), -1)[:, pairs.flat]
+        packed += (Q[:, pairs.first] * Q[:, pairs.second]).T @ covariances
+    hessian = packed[pairs.number][:, :, pairs.number].transpose(0, 2, 1, 3).reshape(d * d, d * d)
     return gradient / r, hessian / r
 
 

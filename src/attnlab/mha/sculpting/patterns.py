@@ -13,8 +13,9 @@ import numpy as np
 
 from attnlab.mha.layer import Rows
 
-_ENUMERATED_TOKENS = 4  # 2^4 - 1 supports; beyond, the gradient method is faster
+_ENUMERATED_TOKENS = 6  # 2^6 - 1 supports; beyond, the gradient method is faster
 _GRADIENT_STEPS = 25
+_CHUNK = 4096  # rows whose arrays stay in the cache
 
 
 def regress_patterns(rows: Rows, w_sum: np.ndarray, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -22,20 +23,33 @@ def regress_patterns(rows: Rows, w_sum: np.ndarray, start: np.ndarray | None = N
 
     ``start`` warms up the gradient method; the exact methods do not need it.
     """
-    values = rows.K @ w_sum
-    centre = values.mean(axis=1, keepdims=True)
-    values = values - centre
-    target = rows.Y - centre[:, 0]
-    if values.shape[1] == 2:
+    patterns, residuals = np.empty(rows.K.shape[:2]), np.empty(len(rows))
+    for begin in range(0, len(rows), _CHUNK):
+        part = slice(begin, begin + _CHUNK)
+        warm = None if start is None else start[part]
+        patterns[part], residuals[part] = _regress(rows.K[part] @ w_sum, rows.Y[part], warm)
+    return patterns, residuals
+
+
+def _regress(values: np.ndarray, outputs: np.ndarray, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    k = values.shape[1]
+    centre = values.mean(axis=1)
+    values, target = values - centre[:, None], outputs - centre
+    if k == 2:
         patterns = _two_tokens(values, target)
-    elif values.shape[1] <= _ENUMERATED_TOKENS:
+    elif k <= _ENUMERATED_TOKENS:
         patterns = _every_support(values, target)
     else:
         patterns = _projected_gradient(values, target, start)
     left = target - (patterns[:, None, :] @ values)[:, 0]
-    spread = np.sqrt(np.mean(np.sum(values**2, axis=2), axis=1))
-    shown = spread > 1e-12 * np.linalg.norm(centre[:, 0], axis=1)  # equal keys show nothing of the pattern
-    return patterns, np.where(shown, np.linalg.norm(left, axis=1) / np.where(shown, spread, 1.0), np.inf)
+    spread = _norms(values.reshape(len(values), -1)) / np.sqrt(k)
+    shown = spread > 1e-12 * _norms(centre)  # equal keys show nothing of the pattern
+    return patterns, np.where(shown, _norms(left) / np.where(shown, spread, 1.0), np.inf)
+
+
+def _norms(vectors: np.ndarray) -> np.ndarray:
+    norms: np.ndarray = np.sqrt(np.einsum("rd,rd->r", vectors, vectors))
+    return norms
 
 
 def project_to_simplex(points: np.ndarray) -> np.ndarray:
@@ -63,8 +77,8 @@ def _descending(points: np.ndarray) -> np.ndarray:
 def _two_tokens(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Closed form for two tokens: the weight of the first, clipped to [0, 1]."""
     along = values[:, 0] - values[:, 1]
-    size = np.maximum(np.sum(along**2, axis=1), np.finfo(float).tiny)
-    first = np.clip(np.sum((target - values[:, 1]) * along, axis=1) / size, 0.0, 1.0)
+    size = np.maximum(np.einsum("rd,rd->r", along, along), np.finfo(float).tiny)
+    first = np.clip(np.einsum("rd,rd->r", target - values[:, 1], along) / size, 0.0, 1.0)
     return np.column_stack([first, 1 - first])
 
 
@@ -72,39 +86,50 @@ def _every_support(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Stationary point on each face of the simplex; the best feasible one is the minimum.
 
     A row whose stationary point on the whole simplex is feasible is done at once; the others try all smaller faces.
+    Arrays have rows last: every operation is one pass over them, where a small system each would cost a call each.
     """
-    r, k, _ = values.shape
-    gram = values @ values.transpose(0, 2, 1)
+    k = values.shape[1]
+    gram = np.ascontiguousarray((values @ values.transpose(0, 2, 1)).transpose(1, 2, 0))
+    linear = np.ascontiguousarray((values @ target[:, :, None])[..., 0].T)
     # On the simplex the all-ones block adds a constant; it makes the centred Gram matrix invertible.
-    size_of_row = np.trace(gram, axis1=1, axis2=2)[:, None, None] + np.finfo(float).tiny
-    gram += size_of_row * (1.0 / k + 1e-12 * np.eye(k))
-    linear = (values @ target[:, :, None])[..., 0]
-    best, lowest = np.full((r, k), 1.0 / k), np.full(r, np.inf)
-    open_rows = np.arange(r)
-    for size in range(k, 0, -1):
-        for support in combinations(range(k), size):
-            trial = np.zeros((len(open_rows), k))
-            trial[:, support] = _on_face(gram[open_rows], linear[open_rows], list(support))
-            objective = np.einsum("rb,rbc,rc->r", trial, gram[open_rows], trial) - 2 * np.sum(
-                linear[open_rows] * trial, axis=1
-            )
-            better = (trial.min(axis=1) >= 0) & (objective < lowest[open_rows])
-            best[open_rows[better]], lowest[open_rows[better]] = trial[better], objective[better]
-        if size == k:
-            open_rows = open_rows[np.isinf(lowest)]
-    return best
+    size_of_row = np.trace(gram) + np.finfo(float).tiny
+    gram += size_of_row / k
+    gram[range(k), range(k)] += 1e-12 * size_of_row
+    best, _ = _on_face(gram, linear)
+    open_rows = np.flatnonzero(~(best.min(axis=0) >= 0))
+    gram, linear = gram[..., open_rows], linear[:, open_rows]
+    chosen, lowest = np.full(linear.shape, 1.0 / k), np.full(len(open_rows), np.inf)
+    for size in range(k - 1, 0, -1):
+        for support in map(list, combinations(range(k), size)):
+            trial, objective = _on_face(gram[np.ix_(support, support)], linear[support])
+            better = np.flatnonzero((trial.min(axis=0) >= 0) & (objective < lowest))
+            lowest[better] = objective[better]
+            chosen[:, better] = 0.0
+            chosen[np.ix_(support, better)] = trial[:, better]
+    best[:, open_rows] = chosen
+    return best.T
 
 
-def _on_face(gram: np.ndarray, linear: np.ndarray, support: list[int]) -> np.ndarray:
-    """Minimiser of p G p - 2 l p subject to sum p = 1 on the affine hull of a face."""
-    if len(support) == 1:
-        return np.ones((len(gram), 1))
-    face = gram[:, support][:, :, support]
-    sides = np.stack([linear[:, support], np.ones((len(gram), len(support)))], axis=2)
-    solved = np.linalg.solve(face, sides)
-    totals = solved.sum(axis=1)
-    minimiser: np.ndarray = solved[..., 0] + ((1 - totals[:, 0]) / totals[:, 1])[:, None] * solved[..., 1]
-    return minimiser
+def _on_face(gram: np.ndarray, linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Minimiser of p G p - 2 l p subject to sum p = 1 on the affine hull of a face, and the value there.
+
+    G p = l + c 1 for a number c, so p = u + c v with G u = l and G v = 1, and the value is c - l p.
+    """
+    s, G = len(gram), gram.copy()
+    uv = np.stack([linear, np.ones_like(linear)], axis=1)
+    for i in range(s):  # elimination; G is positive definite, so that no pivot is needed
+        for j in range(i + 1, s):
+            factor = G[j, i] / G[i, i]
+            G[j, i + 1 :] -= factor * G[i, i + 1 :]
+            uv[j] -= factor * uv[i]
+    for i in reversed(range(s)):
+        for j in range(i + 1, s):
+            uv[i] -= G[i, j] * uv[j]
+        uv[i] /= G[i, i]
+    u, v = uv[:, 0], uv[:, 1]
+    c = (1 - u.sum(axis=0)) / v.sum(axis=0)
+    point: np.ndarray = u + c * v
+    return point, c - np.sum(linear * point, axis=0)
 
 
 def _projected_gradient(values: np.ndarray, target: np.ndarray, start: np.ndarray | None) -> np.ndarray:
