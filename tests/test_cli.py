@@ -252,9 +252,7 @@ def test_no_color_means_no_escape_codes(arguments, monkeypatch):
     assert "\x1b" not in result.stdout + result.stderr != ""
 
 
-@pytest.mark.parametrize(
-    "command", ["", *sorted(name for name in cli_commands() if name != "theory" and not name.startswith("bench "))]
-)
+@pytest.mark.parametrize("command", ["", *sorted(name for name in cli_commands() if not name.startswith("bench "))])
 def test_the_help_fits_80_columns(command, monkeypatch):
     monkeypatch.setattr(rich_utils, "MAX_WIDTH", 80)
     shown = attnlab(*command.split(), "--help").stdout

@@ -63,7 +63,8 @@ def test_types_become_kinds(hint, kind):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (r":math:`\tfrac{1}{2}\alpha \le \hat q`", "(1)/(2)α ≤ q̂"),
+        (r":math:`\tfrac{1}{2}\alpha \le \hat q`", "1/2α ≤ q̂"),
+        (r":math:`\frac{\mathcal E}{1 + \frac{\hat q}{n^{2}}}`", "E/(1 + (q̂)/(n^{2}))"),
         (r":math:`\mathbb{E}\|S\|_F^2`", "E|S|_F^2"),
         ("``d`` of :class:`attnlab.aim.AMP`", "d of AMP"),
     ],

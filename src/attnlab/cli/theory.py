@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,18 +25,24 @@ PICTURES = (".png", ".pdf", ".svg")
 SHOWN_COLUMNS = 9
 SHOWN_ROWS = 200
 
-HELP = """attnlab theory                        every theory function, one line and its status each
-attnlab theory aim                    those of one system
-attnlab theory aim.mmse --help        its formula, parameters, source and an example
+HELP = """attnlab theory                   all theory functions, with their status
+attnlab theory aim               those of one system
+attnlab theory aim.mmse --help   its formula, parameters, source and an example
 attnlab theory aim.mmse --alpha 0.05:0.2:0.01 --rho 0.5 --tokens 2
 
-values    0.1   one value                    1:100:x12   12 values at equal ratios
-          1,2,5 a list                       1:100:n12   12 values at equal distances
-          0:1:0.1   both ends and the step   [1,0,0]     an array, [[1,0],[0,2]] a matrix
-          several lists or ranges make a grid
-output    --csv [FILE]   --json [FILE]   --plot FILE.png|pdf|svg   --show RESULT (what is drawn)
-          --max-points N (default 10000)
-          --module FILE.py (functions of your own, lab.add)"""
+values    0.1        one value
+          1,2,5      a list
+          0:1:0.1    from 0 to 1 in steps of 0.1, both ends included
+          1:100:n12  12 values at equal distances
+          1:100:x12  12 values at equal ratios
+          [1,0,0]    an array; [[1,0],[0,2]] is a matrix
+          Several lists or ranges make a grid.
+output    --csv [FILE]      a table; without FILE it is printed
+          --json [FILE]     the same as JSON
+          --plot FILE       a picture: .png, .pdf or .svg
+          --show RESULT     which result is drawn
+          --max-points N    largest grid (default 10000)
+          --module FILE     your Python file; it calls lab.add"""
 
 
 @dataclass(frozen=True)
@@ -161,7 +168,9 @@ def _list(found: dict[str, Formula]) -> None:
 
 def _explain(formula: Formula) -> None:
     console.print(f"[bold]{formula.name}[/]  ({formula.status})\n")
-    console.print(f"{formula.text}\n", markup=False, highlight=False)
+    # the terminal breaks paragraphs; lists and formulas keep their lines
+    blocks = [b if re.search(r"^\s|^-{3}| : ", b, re.M) else b.replace("\n", " ") for b in formula.text.split("\n\n")]
+    console.print("\n\n".join(blocks), "", markup=False, highlight=False, sep="\n")
     table = Grid(box=None, padding=(0, 2, 0, 0))
     for heading in ("parameter", "takes", "default"):
         table.add_column(heading)

@@ -6,7 +6,8 @@ import re
 import unicodedata
 
 GREEK_LETTERS = """alpha α beta β gamma γ delta δ epsilon ε zeta ζ eta η theta θ kappa κ lambda λ mu μ nu ν xi ξ pi π
-    rho ρ sigma σ tau τ phi φ varphi φ chi χ psi ψ omega ω Delta Δ Phi Φ Psi Ψ Theta Θ Sigma Σ"""
+    rho ρ sigma σ tau τ phi φ varphi φ chi χ psi ψ omega ω Delta Δ Phi Φ Psi Ψ Theta Θ Sigma Σ
+    Gamma Γ Lambda Λ Omega Ω Upsilon Υ ell ℓ"""
 SIGNS = "sum Σ int ∫ iint ∬ prod Π sqrt √ infty ∞ cdot · langle ⟨ rangle ⟩ partial ∂ top T"
 RELATIONS = "sim ~ le ≤ ge ≥ to → leftarrow ← approx ≈ simeq ≃ propto ∝ in ∈ vee ∨ otimes ⊗"
 
@@ -19,6 +20,8 @@ def _pairs(text: str) -> dict[str, str]:
 GREEK = _pairs(GREEK_LETTERS)
 SPACED = {name: f" {sign} " for name, sign in _pairs(RELATIONS).items()}
 WORDS = {**GREEK, **_pairs(SIGNS), **SPACED, "quad": "  ", "qquad": "   "}
+# An argument of a command: in braces, with one level of braces inside, or one letter or command.
+ARGUMENT = r"\s*(?:\{((?:[^{}]|\{[^{}]*\})*)\}|(\\[A-Za-z]+|\w))"
 ACCENTS = {"hat": "\u0302", "tilde": "\u0303", "bar": "\u0304", "dot": "\u0307"}
 
 
@@ -37,11 +40,11 @@ def plain(text: str) -> str:
 
 def letters(formula: str) -> str:
     """LaTeX as a reader would type it; what has no letter keeps its name."""
-    formula = formula.replace("\\\\", "")
-    formula = re.sub(r"\\(?:mathbb|mathrm|mathcal|text|operatorname)\{([^{}]*)\}", r"\1", formula)
-    formula = re.sub(r"\\(hat|tilde|bar|dot) ?\{?\\?([A-Za-z]+)\}?", _accented, formula)
-    formula = re.sub(r"\\[td]?frac([^\W_])([^\W_])", r"\1/\2", formula)
-    formula = re.sub(r"\\[td]?frac *\{([^{}]*)\}\{([^{}]*)\}", r"(\1)/(\2)", formula)
+    formula = re.sub(r"\\\\|\\(?=\n)", "", formula)
+    formula = re.sub(r"\\(?:mathbb|mathrm|mathcal|mathsf|text|operatorname)(?:\{([^{}]*)\}| (\w))", r"\1\2", formula)
+    formula = re.sub(rf"\\(hat|tilde|bar|dot){ARGUMENT}", _accented, formula)
+    while (changed := re.sub(rf"\\[td]?frac{ARGUMENT}{ARGUMENT}", _divided, formula)) != formula:
+        formula = changed  # one inside another
     formula = re.sub(r"\\(?:left|right|[Bb]igg?)(?![a-z])\.?", "", formula)
     formula = re.sub(r"\\[,;:! ]", " ", formula).replace(r"\|", "|").replace(r"\{", "{").replace(r"\}", "}")
     formula = re.sub(r"\\([A-Za-z]+) ?", lambda m: WORDS.get(m[1], m[1] + " "), formula)
@@ -49,5 +52,12 @@ def letters(formula: str) -> str:
 
 
 def _accented(found: re.Match[str]) -> str:
-    letter = GREEK.get(found[2], found[2])
+    letter = (found[2] or found[3]).removeprefix("\\")
+    letter = GREEK.get(letter, letter)
     return unicodedata.normalize("NFC", letter[0] + ACCENTS[found[1]]) + letter[1:]
+
+
+def _divided(found: re.Match[str]) -> str:
+    """A fraction on one line; one letter needs no brackets."""
+    parts = (found[1] or found[2], found[3] or found[4])
+    return "/".join(part if re.fullmatch(r"\\?\w+", part) else f"({part})" for part in parts)
