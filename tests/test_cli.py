@@ -262,6 +262,18 @@ def test_the_help_fits_80_columns(command, monkeypatch):
     assert len(shown.splitlines()) < 75
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("re", {"reproduce", "report"}), ("reproduce slr.ma", {"slr.manifold"}), ("plan aim.T", {"aim.Task"})],
+)
+def test_tab_completes_commands_and_names(typed, offered, monkeypatch):
+    words = f"attnlab {typed}"
+    monkeypatch.setenv("_ATTNLAB_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    assert set(process().stdout.split()) == offered
+
+
 @pytest.mark.parametrize("typed", ["lst", "stor info", "store inf", "claims chek", "reproduce --scal paper"])
 def test_a_typing_error_is_answered_with_a_suggestion(typed):
     result = attnlab(*typed.split())

@@ -85,7 +85,7 @@ def test_the_filter_hides_what_does_not_match_and_a_link_shows_it_again(report, 
 def test_a_page_of_a_run_that_goes_on_renews_itself_and_says_what_is_left(tmp_path):
     page = lab.report([lab.run(FIGURE)], tmp_path, waiting=["toy.other"]).read_text()
     assert '<meta http-equiv="refresh"' in page
-    assert "Left: toy.other." in page
+    assert "Still to compute: toy.other." in page
     assert '<meta http-equiv="refresh"' not in lab.report([lab.run(FIGURE)], tmp_path).read_text()
 
 

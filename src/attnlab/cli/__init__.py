@@ -52,6 +52,7 @@ from attnlab.cli.options import (
     StorePath,
     Tls,
     Workers,
+    completed,
 )
 from attnlab.cli.plan import plan
 from attnlab.cli.store import store_app
@@ -152,7 +153,14 @@ def reproduce(
 
 @app.command(rich_help_panel=COMPUTE)
 def run(
-    what: Annotated[str, typer.Argument(metavar="FIGURE|FILE.toml", help="A figure, or a sweep written in TOML.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIGURE|FILE.toml",
+            help="A figure, or a sweep written in TOML.",
+            autocompletion=completed("figures"),
+        ),
+    ],
     knobs: Annotated[
         list[str] | None, typer.Option("--set", help="Change a knob; may be repeated.", metavar="NAME=VALUE")
     ] = None,

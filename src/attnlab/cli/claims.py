@@ -88,7 +88,7 @@ def _not_measured(figures: Sequence[Figure], file: Path) -> dict[str, str]:
             if entries.get(claim.id, {}).get("status", "not measured") == "not measured":
                 found[claim.id] = f"is not measured at {data['scale']} scale"
             elif made.get("code") != code:
-                found[claim.id] = f"was measured at {data['scale']} scale by other code than the present"
+                found[claim.id] = f"was measured at {data['scale']} scale by another version of the code"
     return found
 
 

@@ -10,14 +10,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from attnlab.cli.jobs import console, duration, load_modules, usage
-from attnlab.cli.options import Modules
+from attnlab.cli.options import Modules, completed
 from attnlab.common.words import many
 
 REPORT = Path("results/report")
 
 
 def describe(
-    name: Annotated[str, typer.Argument(metavar="FIGURE", help="A figure, such as slr.manifold.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="FIGURE", help="A figure, such as slr.manifold.", autocompletion=completed("figures")),
+    ],
     report: Annotated[Path, typer.Option(help="Folder of the report with its picture.", metavar="FOLDER")] = REPORT,
     module: Modules = None,
 ) -> None:

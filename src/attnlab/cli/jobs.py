@@ -136,14 +136,11 @@ def _announce(figures: list[Figure], scale: str, missing: dict[str, int]) -> Non
 
 def fastest(figures: list[Figure], scale: str, minutes: float = FAST_MINUTES) -> list[Figure]:
     """The quickest figures, the systems in turn, as many as their expected times allow, in the order given."""
-    turns: dict[str, int] = {}
-    ranked = []
-    for figure in sorted(figures, key=lambda figure: figure.minutes.get(scale, math.inf)):
-        system = figure.name.split(".")[0]
-        turns[system] = turns.get(system, -1) + 1
-        ranked.append((turns[system], figure))
+    ranked = sorted(figures, key=lambda figure: figure.minutes.get(scale, math.inf))
+    systems = [figure.name.split(".")[0] for figure in ranked]
+    turns = sorted(range(len(ranked)), key=lambda i: systems[:i].count(systems[i]))
     chosen, spent = set(), 0.0
-    for _, figure in sorted(ranked, key=lambda item: item[0]):
+    for figure in (ranked[i] for i in turns):
         if spent + figure.minutes.get(scale, math.inf) <= minutes:
             spent += figure.minutes[scale]
             chosen.add(figure.name)
@@ -215,7 +212,7 @@ def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:
     for verdict in verdicts:
         status = f"[{colors[verdict.status]}]{verdict.status}[/]"
         if recorded and not verdict.as_registered:
-            status += f" (recorded: {verdict.registered})"
+            status += f" (registered: {verdict.registered})"
         says = [verdict.claim.says, *filter(None, (verdict.reason, ledger.decided_by(verdict)))]
         cells = map(escape, (ledger.interval(verdict), str(verdict.claim.holds), "\n".join(says)))
         table.add_row(verdict.claim.id, status, *cells)
@@ -231,7 +228,7 @@ def exit_code(results: list[Result], *, recorded: bool) -> int:
 
 def choose_engine(workers: int, scheduler: str, tls: str, slurm: Path | None, dry_run: bool) -> Engine:
     """The engine meant by the options; at most one kind."""
-    from attnlab.lab.engine import DaskEngine, LocalWorkers, RunningCluster, SerialEngine, SlurmJobs
+    from attnlab.lab.engine import DaskEngine, LocalWorkers, RunningCluster, SerialEngine, SlurmJobs, compiled
 
     if sum([workers > 0, bool(scheduler), slurm is not None]) > 1:
         raise ValueError("give only one of --workers, --scheduler and --slurm")
@@ -243,7 +240,10 @@ def choose_engine(workers: int, scheduler: str, tls: str, slurm: Path | None, dr
         return DaskEngine(jobs)
     if scheduler:
         return DaskEngine(RunningCluster(scheduler, parse_tls(scheduler, tls)))
-    return DaskEngine(LocalWorkers(workers)) if workers else SerialEngine()
+    if workers:
+        return DaskEngine(LocalWorkers(workers))
+    os.environ.update(compiled.environment())  # read when a cell imports JAX
+    return SerialEngine()
 
 
 def parse_tls(scheduler: str, text: str) -> dict[str, str]:

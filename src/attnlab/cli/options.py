@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,25 @@ FILES = "Files"
 # What the help shows behind an option that takes no value.
 FLAG = ""
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Systems or figures; default: all.")]
+
+def completed(*kinds: str) -> Callable[[str], list[str]]:
+    """A function for tab completion: the names of some kinds (systems, figures, tasks, learners) with a beginning."""
+
+    def names(incomplete: str) -> list[str]:
+        from attnlab.lab.catalogue import catalogue
+
+        found = catalogue()
+        return [name for kind in kinds for name in getattr(found, kind) if name.startswith(incomplete)]
+
+    return names
+
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME", help="Systems or figures; default: all.", autocompletion=completed("systems", "figures")
+    ),
+]
 Scale = Annotated[str, typer.Option(help="Size of the grids: quick or paper.", metavar="SCALE")]
 Workers = Annotated[
     int,

@@ -9,14 +9,19 @@ import typer
 from rich.table import Table
 
 from attnlab.cli.jobs import choose_engine, console, load_modules, parse_knob, usage
-from attnlab.cli.options import DEFAULT_STORE, Modules, OutFolder, Quiet, Scheduler, StorePath, Workers
+from attnlab.cli.options import DEFAULT_STORE, Modules, OutFolder, Quiet, Scheduler, StorePath, Workers, completed
 
 if TYPE_CHECKING:
     from attnlab.lab.plans.plan import Plan
 
 
 def plan(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="A task, such as slr.Task ('attnlab list').")],
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK", help="A task, such as slr.Task ('attnlab list').", autocompletion=completed("tasks")
+        ),
+    ],
     error: Annotated[float, typer.Option(help="Target test error; the null predictor has 1.", metavar="E")] = 0.05,
     learner: Annotated[
         list[str] | None, typer.Option(help="A learner; by default all of the system.", metavar="NAME")

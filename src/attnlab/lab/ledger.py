@@ -83,7 +83,7 @@ def decided_by(verdict: Verdict) -> str:
     if verdict.status != "undecided" or verdict.estimate is None:
         return ""
     if verdict.estimate.runs < 2:
-        return "one replicate says nothing of the noise: repeat it with more seeds"
+        return "one replicate gives no estimate of the noise: repeat it with more seeds"
     if math.isinf(verdict.replicates_needed):
         return "the value is at the threshold: no number of replicates decides"
     if math.isnan(verdict.replicates_needed):
