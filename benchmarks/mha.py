@@ -19,7 +19,7 @@ from attnlab.mha.engine.levenberg_marquardt import levenberg_marquardt
 from attnlab.mha.engine.normal_equations import normal_equations
 from attnlab.mha.layer import Rows, rows_of
 from benchmarks.baselines.mha import STEPS, explicit_normal_equations, restart
-from benchmarks.harness import Row, exponent, gemm_rate, measure, middle, peak_memory, say, speed_up
+from benchmarks.harness import Row, bandwidth, exponent, gemm_rate, measure, middle, peak_memory, say, speed_up
 
 RECOVERED = 1e-3  # relative error of the worst head
 LADDER = ((2, 24, 4), (4, 16, 4), (6, 12, 4), (2, 32, 4), (8, 12, 6), (4, 24, 4), (2, 48, 4), (4, 32, 6), (2, 64, 6))
@@ -55,6 +55,10 @@ def step_rows() -> Iterator[Row]:
     ):
         value, spread = middle([work / seconds / rate for seconds in step.times])
         yield Row(f"mha.step.{name}", value, "of dgemm", ">= 0.4", f"{text}; {detail}", spread=spread, note=note)
+    copied = bandwidth(4)  # a chunk of rows stays in the cache, and so do these arrays
+    allowed = done / ((flops["assembly"] + flops["projection"]) / rate + flops["bytes"] / copied) / rate
+    text = f"products at the rate of dgemm, then {flops['bytes'] / 1e6:.0f} MB of single rows at {copied / 1e9:.0f} GB/s"
+    yield Row("mha.step.roofline", allowed, "of dgemm", "-", f"what counted operations and bytes allow: {text}")
     whole = measure(lambda: levenberg_marquardt(data, theta, max_iter=1), 5)
     yield Row(
         "mha.step.seconds", whole.median, "s", "-", f"with regression and solution; {detail}", spread=whole.spread

@@ -57,8 +57,8 @@ def test_searches_and_cross_validation_take_token_arrays(examples):
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_the_number_of_heads_is_selected_on_validation_examples(noise):
-    task = mha.Task(d=8, k=4, n_heads=2, rho=4.0, noise_std=noise)
-    learner = mha.learn(*task.sample(2000))
+    task = mha.Task(d=5, k=4, n_heads=2, rho=4.0, noise_std=noise)
+    learner = mha.learn(*task.sample(800))
     assert learner.n_heads_ == 2
     errors = {entry["n_heads"]: entry["validation_nmse"] for entry in learner.log_}
     assert errors[2] < 0.1 * errors[1]
@@ -126,13 +126,28 @@ def test_gaussian_tokens_are_learned_with_a_tail_certificate_only():
     assert learner.certificate_.label_bound is None
 
 
-def test_budgets_are_honoured():
-    task = mha.Task(d=16, k=2, n_heads=4, rho=8.0, noise_std=0.2)
-    X, y = task.sample(3000)
-    mha.AttentionLearner(4, max_seconds=4.0, random_state=0).fit(X, y)  # compiles every part
-    learner = mha.AttentionLearner(4, max_seconds=0.5, random_state=0).fit(X, y)
-    # one step at this size takes a twentieth of the budget; the rest is for a busy machine
-    assert learner.log_[0]["seconds"] < 0.75
+class Clock:
+    """A clock that goes on by a hundredth of a second whenever it is read."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        self.now += 0.01
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock)
+    return clock
+
+
+def test_budgets_are_honoured(clock):
+    task = mha.Task(d=4, k=2, n_heads=2, rho=8.0, noise_std=0.2)
+    learner = mha.AttentionLearner(2, max_seconds=0.5, random_state=0).fit(*task.sample(300))
+    assert 0.4 < clock.now < 0.6
     assert not learner.converged_
     assert learner.stop_reason_ == "max_seconds reached"
 
@@ -158,13 +173,11 @@ def test_a_gradient_fit_that_was_cut_short_says_so(examples):
         assert not learner.converged_
 
 
-def test_gradient_learners_end_in_time(examples):
-    for method in ("lbfgs", "adam", "projected_lbfgs"):
-        learner = mha.GradientLearner(2, method=method, max_iter=10**6, tol=1e-30, max_seconds=0.5, random_state=0)
-        learner.fit(*examples)  # compiles
-        begun = time.monotonic()
-        learner.fit(*examples)
-        assert time.monotonic() - begun < 1.0
+@pytest.mark.parametrize("method", ["lbfgs", "adam", "projected_lbfgs"])
+def test_gradient_learners_end_in_time(method, examples, clock):
+    learner = mha.GradientLearner(2, method=method, max_iter=10**6, tol=1e-30, max_seconds=1.0, random_state=0)
+    learner.fit(*examples)
+    assert 0.8 < clock.now < 1.2
 
 
 def test_a_start_that_leaves_the_numbers_loses(examples):
@@ -338,13 +351,3 @@ def test_one_random_start_is_one(caplog):
     with caplog.at_level("INFO", logger="attnlab.mha"):
         mha.AttentionLearner(2, starts=("random",), n_starts=1, holdout=None, random_state=0).fit(X, y)
     assert sum("start " in record.message for record in caplog.records) == 1
-
-
-@pytest.mark.slow
-def test_noisy_labels_of_all_examples_are_used():
-    task = mha.Task(d=8, k=4, n_heads=2, noise_std=0.5)
-    X, y = task.sample(80_000)
-    learner = mha.AttentionLearner(2, holdout=None, random_state=0).fit(X, y)
-    found = mha.align(learner.theta_, learner.w_, task.Theta, task.W).theta_error
-    # 20 000 rows, a sixteenth of these, would end at four times the bound; the worst of two heads is taken
-    assert found < 1.5 * float(np.max(mha.theory.cramer_rao(task, X)))

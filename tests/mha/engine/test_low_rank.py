@@ -95,11 +95,17 @@ def test_biases_are_fitted(rank):
     assert learner.score(X, y) > 1 - 1e-9
 
 
-def test_few_equations_warn_and_fewer_are_refused():
-    task = law(2, 8, 4, 2)
-    X, y = task.sample(30)
-    with pytest.warns(UserWarning, match=r"equations/unknowns = 5\.0 < 6: heads of rank 2 may not be found"):
-        mha.AttentionLearner(2, rank=2, n_starts=1, holdout=None, random_state=0, max_seconds=0.1).fit(X, y)
+def test_few_equations_warn_and_fewer_are_refused(monkeypatch):
+    def begun(*args, **options):
+        raise InterruptedError("the search has begun")
+
+    monkeypatch.setattr("attnlab.mha.learners.attention_learner.race_factors", begun)
+    with (
+        pytest.warns(UserWarning, match=r"equations/unknowns = 3\.3 < 6: heads of rank 4 may not be found"),
+        pytest.raises(InterruptedError),
+    ):
+        mha.AttentionLearner(6, rank=4, holdout=None).fit(*law(6, 16, 8, 4).sample(60))
+    X, y = law(2, 8, 4, 2).sample(30)
     with pytest.raises(ValueError, match="too few for n_heads=2, rank=2"):
         mha.AttentionLearner(2, rank=2, holdout=None).fit(X[:4], y[:4])
 

@@ -114,7 +114,8 @@ RECOVERY = Figure(
         "quick": [
             Grid({**_LAYER, "family": FAMILY_NAMES, **_RACE}, seeds=10),
             Grid({**_LAYER, "family": FAMILY_NAMES, **_ONE_START}, seeds=10),
-            Grid({**_LAYER, "family": FAMILY_NAMES, **_SCULPT}, seeds=10),
+            Grid({**_LAYER, "family": "near_identity", **_SCULPT}, seeds=10),
+            Grid({**_LAYER, "family": ["weak", "close"], **_SCULPT}, seeds=5),  # drawn only, no claim is of them
             Grid({**_LAYER, "family": "generic", **_RACE}, seeds=20),
             Grid({**_LAYER, "family": "generic", **_SCULPT}, seeds=20),
             Grid(

@@ -69,8 +69,8 @@ def derivatives(body: Body, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         weights = body.weights[part, None]
         gradient += (Q * weights).T @ ((p - body.patterns[part])[:, None, :] @ K)[:, 0]
         roots = np.sqrt(weights * p)[:, :, None] * (K - (p[:, None, :] @ K))
-        covariances = (roots.transpose(0, 2, 1) @ roots).reshape(len(Q), -1)[:, pairs.flat]
-        packed += (Q[:, pairs.first] * Q[:, pairs.second]).T @ covariances
+        covariances = np.take((roots.transpose(0, 2, 1) @ roots).reshape(len(Q), -1), pairs.flat, axis=1)
+        packed += (np.take(Q, pairs.first, axis=1) * np.take(Q, pairs.second, axis=1)).T @ covariances
     hessian = packed[pairs.number][:, :, pairs.number].transpose(0, 2, 1, 3).reshape(d * d, d * d)
     return gradient / r, hessian / r
 

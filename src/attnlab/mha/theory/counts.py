@@ -107,7 +107,8 @@ def step_flops(task: Task, rows: int) -> Prediction:
 
     The parts are in ``detail``: ``assembly`` is the two products over rows, ``row_work`` the work on single rows before
     them, ``projection`` the elimination of W, ``solve`` the Cholesky factor; ``direct`` is what a symmetric product of
-    the Jacobian with itself would cost instead of the assembly.
+    the Jacobian with itself would cost instead of the assembly. ``bytes`` are those of the work on single rows: weighted
+    keys and values, C, M and its transpose, M M^T, the pairs of all these, each written once and read once.
 
     Source: derived here.  Status: exact to leading order.
     """
@@ -119,7 +120,9 @@ def step_flops(task: Task, rows: int) -> Prediction:
         "projection": float(size) ** 3,
         "solve": size**3 / 3,
     }
-    return Prediction(sum(parts.values()), detail={**parts, "direct": r * d * float(size) ** 2})
+    numbers = 3 * k * m * d + 4 * size + (m * d) ** 2 + all_pairs + (2 + m) * pairs
+    more = {"direct": r * d * float(size) ** 2, "bytes": 16.0 * r * numbers}
+    return Prediction(sum(parts.values()), detail={**parts, **more})
 
 
 @from_law(Task, "n_heads", "d", "k")
