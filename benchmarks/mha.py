@@ -57,7 +57,7 @@ def step_rows() -> Iterator[Row]:
         yield Row(f"mha.step.{name}", value, "of dgemm", ">= 0.4", f"{text}; {detail}", spread=spread, note=note)
     copied = bandwidth(4)  # a chunk of rows stays in the cache, and so do these arrays
     allowed = done / ((flops["assembly"] + flops["projection"]) / rate + flops["bytes"] / copied) / rate
-    text = f"products at the rate of dgemm, then {flops['bytes'] / 1e6:.0f} MB of single rows at {copied / 1e9:.0f} GB/s"
+    text = f"products at the rate of dgemm, {flops['bytes'] / 1e6:.0f} MB of single rows at {copied / 1e9:.0f} GB/s"
     yield Row("mha.step.roofline", allowed, "of dgemm", "-", f"what counted operations and bytes allow: {text}")
     whole = measure(lambda: levenberg_marquardt(data, theta, max_iter=1), 5)
     yield Row(

@@ -149,8 +149,8 @@ HARD = Figure(
             because=(
                 "more often than not, layers counted: the exact 95 % interval of 8 failures in 8 begins at 0.63; the "
                 "predictor without the secret has error 0.348. Five bits and the limit of 0.3 were chosen after pilot "
-                "runs, in which four bits were learned at larger budgets; the width of the quick scale went from 12 to 8, "
-                "that of the small parities, after three pilot layers each at 8, 9 and 10 defeated all learners"
+                "runs, in which four bits were learned at larger budgets. The quick scale went from width 12 to 8, "
+                "as for small parities, after three pilot layers each at 8, 9 and 10 had defeated all learners"
             ),
             kind="exploratory",
             note="failure is at the budgets stated; Adam with twice the heads, 20000 steps and examples learns s = 4",

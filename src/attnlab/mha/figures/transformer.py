@@ -116,12 +116,12 @@ TRANSFORMER = Figure(
     paper="arXiv:2608.03294",
     shows=(
         "All twelve heads of an attention layer of MiniLM, biases included, are recovered from queries to the layer to "
-        "rounding in float64 and to a part in ten thousand in float32 (value queries, lifted separation: ours). Two of "
-        "the six layers at quick scale, all at paper scale."
+        "rounding in float64 and to a part in ten thousand in float32 (value queries, lifted separation: ours). Layer "
+        "5 in float64 and layer 0 in float32 at quick scale, all six in both at paper scale."
     ),
     scales={
-        # The layer that is hardest to separate and the last one; the others take as long again each.
-        "quick": [Grid({**_GRID, "layer": [0, 5]}, seeds=3), Grid({**_GRID, "layer": 0, "dtype": "float32"}, seeds=3)],
+        # The last layer in float64, the one that is hardest to separate in float32: a layer takes ten CPU seconds.
+        "quick": [Grid({**_GRID, "layer": 5}, seeds=2), Grid({**_GRID, "layer": 0, "dtype": "float32"}, seeds=2)],
         "paper": [Grid({**_GRID, "dtype": ["float64", "float32"]}, seeds=5)],
     },
     run=run,

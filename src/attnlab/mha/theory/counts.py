@@ -107,8 +107,8 @@ def step_flops(task: Task, rows: int) -> Prediction:
 
     The parts are in ``detail``: ``assembly`` is the two products over rows, ``row_work`` the work on single rows before
     them, ``projection`` the elimination of W, ``solve`` the Cholesky factor; ``direct`` is what a symmetric product of
-    the Jacobian with itself would cost instead of the assembly. ``bytes`` are those of the work on single rows: weighted
-    keys and values, C, M and its transpose, M M^T, the pairs of all these, each written once and read once.
+    the Jacobian with itself would cost instead of the assembly. ``bytes`` are those of the work on single rows:
+    weighted keys and values, C, M and its transpose, M M^T, the pairs of all these, each written once and read once.
 
     Source: derived here.  Status: exact to leading order.
     """
