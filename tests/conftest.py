@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from pathlib import Path
 
 import pytest
 from jaxtyping import install_import_hook
@@ -9,6 +10,11 @@ from jaxtyping import install_import_hook
 # One BLAS thread per test process: the suite runs as many processes as there are cores.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+# Programs that took JAX long to compile are kept for the next run, and shared with subprocesses; no test depends on it.
+COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 install_import_hook("attnlab", "shapes.check")
 
@@ -21,6 +27,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """No test may depend on its neighbours; a word, such as a commit, chooses another order."""
     if word := config.getoption("--order-by"):
         items.sort(key=lambda item: hashlib.sha256(f"{word} {item.nodeid}".encode()).digest())
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep no more compiled programs than a command would; workers of xdist leave that to the process above them."""
+    from attnlab.lab.engine.compiled import tidy
+
+    if COMPILED.exists() and not hasattr(session.config, "workerinput"):
+        tidy(COMPILED)
 
 
 @pytest.fixture

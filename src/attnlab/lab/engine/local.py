@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from attnlab.lab.engine import compiled
 from attnlab.lab.engine.dask import Cluster
 from attnlab.lab.engine.quiet import QUIET, quiet_dask, same_environment
 from attnlab.lab.engine.security import NO_PAGES, one_run
@@ -21,7 +22,7 @@ class LocalWorkers(Cluster):
     owned = True
 
     def environment(self) -> dict[str, str]:
-        """What limits the threads of numerical libraries in each process."""
+        """What limits the threads of numerical libraries in each process, and where compiled programs are kept."""
         threads = str(self.threads)
         return {
             "OMP_NUM_THREADS": threads,
@@ -30,6 +31,7 @@ class LocalWorkers(Cluster):
             "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={'true' if self.threads > 1 else 'false'}",
             # XLA's CPU client sizes its thread pool by this
             "NPROC": threads,
+            **compiled.environment(),
             **QUIET,
         }
 
