@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from attnlab.aim import Adam
 from attnlab.lab import registry
 from attnlab.persist import load, save
 
@@ -33,7 +34,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "aim.AMP": {"max_iter": 5},
     "aim.DeepAMP": {"max_iter": 5},
     "aim.OnlineSGD": {"width": 6, "batch": 10, "random_state": 0},
-    "aim.GradientDescent": {"width": 6, "n_starts": 2, "n_steps": 20, "random_state": 0},
+    "aim.GradientDescent": {"width": 6, "n_starts": 2, "optimizer": Adam(n_steps=20), "random_state": 0},
 }
 
 

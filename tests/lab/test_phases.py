@@ -160,14 +160,15 @@ def test_message_passing_recovers_from_the_predicted_threshold_on():
         Axis("alpha", 0.02, 0.34),
         task="aim.Task",
         learner="aim.AMP",
-        set={"task.d": 40, "n_test": 200},
+        set={"task.d": 80, "n_test": 200},
         success=("relative_error", lab.at_most(0.01)),
         start=(2, 4),
         depth=2,
         seeds=3,
     )
     for crossing in found.boundary:
-        # d = 40: the transition is smeared over some d^(-2/3) = 9 % of alpha, beside the interval
+        # The width of the transition is a matter of the rank: at d = 40 and rho = 0.2 (rank 8) one planted matrix in
+        # four is not recovered at 1.4 times the threshold, at d = 80 and 160 all are at 1.2 times it.
         threshold = aim.theory.recovery_threshold(crossing.x)
         assert crossing.y.low / 1.15 <= threshold <= crossing.y.high * 1.15
 

@@ -98,3 +98,13 @@ def test_limits_and_bad_input():
         singular.rie(np.eye(3) * 1j, 1.0, 0.5)
     with pytest.raises(ValueError, match="R must be"):
         singular.rie(np.zeros((2, 3)), 1.0, 0.5)
+
+
+def test_turning_points_and_the_cubed_density_have_their_reference_values():
+    assert ends(0.6, 0.5).p[-1] == pytest.approx(4.78532941, abs=1e-7)
+    np.testing.assert_allclose(ends(0.03, 0.1).p, [0.03337066, 5.99106692, 15.00556242], atol=1e-7)
+    for noise, rho, expected in ((0.6, 0.5, 0.06008198), (1, 2, 0.03847019), (0.03, 0.1, 2.052555)):
+        bulk = singular.quadrature(noise, rho, 256)
+        assert bulk.integrate(bulk.density**3)[0] == pytest.approx(expected, abs=1e-6)
+    x = np.linspace(0.0, 6.0, 400)
+    assert (np.diff(singular.rie(x, 0.03, 0.1)) > 0).all()

@@ -7,6 +7,7 @@ from scipy.integrate import quad
 from attnlab import aim
 from attnlab.aim import spectrum, theory
 from attnlab.aim.spectrum import singular, tied
+from attnlab.aim.theory.cross_entropy import solve_cross_entropy
 from attnlab.aim.theory.erm import semicircle_excess
 from attnlab.aim.theory.soft_threshold import thresholded
 
@@ -148,3 +149,58 @@ def test_gradient_descent_with_decay_is_the_convex_minimum():
     predicted = theory.erm(0.2, 0.5, weight_decay=0.05)
     # rank of a d = 24 matrix in steps of 0.04
     assert convex.rank_ / 24 == pytest.approx(predicted.rank, abs=0.13)
+
+
+@pytest.mark.parametrize(("delta", "eps"), [(0.8, 0.5), (2.0, 1.0)])
+def test_degrees_of_freedom_are_the_double_integral(delta, eps):
+    bulk = tied.quadrature(delta**2, 0.5, 400)
+    x, mass = bulk.x[0], bulk.weights[0] * bulk.density[0]
+    f, gap = np.maximum(x - eps, 0.0), x[:, None] - x
+    slopes = np.divide(f[:, None] - f, gap, out=np.diag((x > eps).astype(float)), where=gap != 0)
+    # the kink of f between two of the 400 nodes
+    assert mass @ slopes @ mass == pytest.approx(thresholded(delta, eps, 0.5, tied).df, abs=1e-4)
+
+
+def test_a_threshold_below_the_spectrum_only_shifts_it():
+    found = thresholded(0.8, -10.0, 0.5, tied)
+    assert found.df == pytest.approx(1.0, abs=1e-7)
+    moments = 1.5 + 0.8**2, 20 * np.sqrt(0.5) + 100
+    assert sum(moments) == pytest.approx(found.J, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_cross_entropy_does_not_depend_on_the_nodes():
+    task = aim.Task(10**6)
+    values = [float(solve_cross_entropy(task, 0.3, 0.02, nodes)) for nodes in (16, 22)]
+    assert values[0] == pytest.approx(values[1], abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.1, 0.15])
+def test_smallest_trace_at_d_64(alpha):
+    found = []
+    for seed in range(6):
+        task, X, y = planted(seed, 64, alpha)
+        model = aim.NuclearNorm(tol=1e-5).fit(X, y)
+        found.append(((model.S_ - task.S) ** 2).sum() / 64)
+    sem = np.std(found, ddof=1) / np.sqrt(6)
+    # +0 to +15 % by finite size, and three standard errors
+    assert -3 * sem < np.mean(found) - float(theory.erm(alpha, 0.5)) < 0.15 * np.mean(found) + 3 * sem
+
+
+@pytest.mark.slow
+def test_smallest_trace_recovers_beyond_its_threshold():
+    task, X, y = planted(0, 64, 0.24)
+    assert ((aim.NuclearNorm(tol=1e-5).fit(X, y).S_ - task.S) ** 2).sum() / 64 < 1e-3
+
+
+@pytest.mark.slow
+def test_cross_entropy_descent_is_the_convex_minimum():
+    task, X, y = planted(1, 40, 0.15)
+    options = {"weight_decay": 0.02, "loss": "cross_entropy"}
+    convex = aim.NuclearNorm(**options, tol=1e-7, max_iter=5000).fit(X, y)
+    adam = aim.Adam(0.03, 4000)
+    descent = aim.GradientDescent(40, **options, optimizer=adam, random_state=0).fit(X, y)
+    assert np.linalg.norm(descent.S_ - convex.S_) < 1e-2 * np.linalg.norm(convex.S_)
+    # one eigenvalue of d = 40 is 0.025, beside the 0.03 of d = 80
+    assert convex.rank_ / 40 == pytest.approx(theory.erm(task, 0.15, **options).rank, abs=0.08)

@@ -5,6 +5,7 @@ import pytest
 
 from attnlab import aim
 from attnlab.aim import theory
+from attnlab.aim.theory.learning_flow import Flow
 
 # time: trace, q11, q12, overlap, error, loss; six digits from an independent integration
 SQUARED = {
@@ -95,3 +96,46 @@ def test_bad_input_is_named(arguments, message):
         theory.sgd_flow(*arguments)
     with pytest.raises(ValueError, match="positive semidefinite"):
         theory.potential(1.0, 2.0, 1.0)
+
+
+def test_the_linear_flow_has_its_closed_form():
+    teacher, times = np.array([0.0, 0.4, 1.3, 2.5]), [0.1, 1.0]
+    flow = theory.sgd_flow([0, *times], spectrum=teacher, loss="linear")
+    closed = Flow(teacher, np.full(4, 0.25), 0.7, 1.0, "linear", 0.0)
+    for i, t in enumerate(times, start=1):
+        u = np.where(teacher > 0, -np.expm1(-4 * t * teacher) / np.where(teacher > 0, teacher, 1.0), 4 * t)
+        found = flow.trace[i], flow.self_overlap[i], flow.raw_overlap[i]
+        np.testing.assert_allclose(found, closed.overlaps(t, 2 * t, u), atol=1e-8)
+
+
+def test_a_flat_teacher_is_learned_eigenvalue_by_eigenvalue():
+    """The logistic formula c l / (l + (c - l) exp(-4 c t)) of each eigenvalue l, over Marchenko-Pastur starts."""
+    c, t, sigma = 1.3, 0.3, 0.7
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    angle = np.pi / 4 * (nodes + 1)
+    start, mass = 4 * sigma * np.cos(angle) ** 2, np.pi / 4 * weights * 4 * np.sin(angle) ** 2 / np.pi
+    learned = c * start / (start + (c - start) * np.exp(-4 * c * t))
+    flow = theory.sgd_flow([0, t], spectrum=[c], loss="linear")
+    np.testing.assert_allclose((flow.trace[-1], flow.self_overlap[-1]), (mass @ learned, mass @ learned**2), atol=1e-8)
+
+
+@pytest.mark.slow
+def test_late_times_and_the_fixed_point_of_decay():
+    times = np.array([50.0, 100, 200, 400])
+    scaled = theory.sgd_flow([0, *times]).value[1:] * (0.3327096 * times) ** 2
+    np.testing.assert_allclose(scaled, [0.2542, 0.3080, 0.3573, 0.3962], atol=1e-3)
+    decayed = theory.sgd_flow([0, 200], weight_decay=0.1)
+    found = decayed.self_overlap[-1], decayed.raw_overlap[-1], decayed.value[-1]
+    np.testing.assert_allclose(found, (0.914768, 1.169973, 0.074822), atol=1e-4)
+
+
+@pytest.mark.slow
+def test_closed_flow_at_d_200():
+    d, times, apart = 200, [0.0, 1.0, 2.0, 4.0, 8.0], []
+    for seed in range(4):
+        teacher = aim.Task(d, seed=seed).S
+        W = np.sqrt(0.7 / d) * np.random.default_rng(seed + 1).standard_normal((d, d))
+        closed = theory.sgd_flow(times, spectrum=np.linalg.eigvalsh(teacher)).overlap
+        path = theory.matrix_flow(W @ W.T, teacher, times)
+        apart.append([(S * teacher).sum() / d - np.trace(S) * np.trace(teacher) / d**2 for S in path] - closed)
+    assert np.abs(np.mean(apart, axis=0)).max() < 0.01

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,6 @@ from attnlab.common.validation import integer, nonnegative, positive
 
 MEMORY = 2e9  # bytes of projected tokens and their gradients; more starting points are trained one group after another
 Data = tuple[jax.Array, jax.Array, jax.Array]  # tokens, targets and weights
-HERE = Compute()  # the machine as it is
 STATIONARY = 0.05  # gradient of the objective over that of its decay, at a penalised minimum
 
 
@@ -42,13 +42,14 @@ class Adam:
     n_steps: int = 1000
     tol: float = 1e-3
     init_scale: float = 1.0
-    compute: Compute = HERE
+    compute: Compute | None = None
 
     def __post_init__(self) -> None:
         for name in ("step", "tol", "init_scale"):
             positive(name, getattr(self, name))
         integer("n_steps", self.n_steps, low=1)
-        self.compute.supports(self, "precision", "memory")
+        if self.compute is not None:
+            self.compute.supports(self, "precision", "memory")
 
 
 class GradientDescent(IndexedPredictor):
@@ -68,7 +69,8 @@ class GradientDescent(IndexedPredictor):
     tied, attention, mask : as in :class:`attnlab.aim.Task`.
     loss : ``squared_output``, ``cross_entropy`` (softmax) or ``logits``.
     weight_decay : lambda, in the loss (coupled).
-    optimizer : :class:`Adam` with its steps, tolerance, scale of the start and options of the machine.
+    optimizer : :class:`Adam` with its steps, tolerance, scale of the start and options of the machine, or a mapping of
+        those that differ from its defaults.
 
     Attributes
     ----------
@@ -94,7 +96,7 @@ class GradientDescent(IndexedPredictor):
         mask: Any = "full",
         loss: str = "squared_output",
         weight_decay: float = 0.0,
-        optimizer: Adam = Adam(),
+        optimizer: Adam | Mapping[str, Any] = Adam(),
         random_state: Seed = None,
     ) -> None:
         self.width = width
@@ -111,7 +113,8 @@ class GradientDescent(IndexedPredictor):
     def fit(self, X: np.ndarray | Any, y: np.ndarray | Any) -> GradientDescent:
         """Train all starting points on the whole batch."""
         width, n_starts = integer("width", self.width, low=1), integer("n_starts", self.n_starts, low=1)
-        adam, compute = self.optimizer, self.optimizer.compute
+        adam = self._adam
+        compute = Compute() if adam.compute is None else adam.compute
         self.law.check_loss(self.loss)
         decay = nonnegative("weight_decay", self.weight_decay)
         X, summary = self._check_data(X, y)
@@ -134,6 +137,10 @@ class GradientDescent(IndexedPredictor):
         self._finish(np.concatenate(trained), np.concatenate(curves, axis=1), np.concatenate(slopes))
         return self
 
+    @property
+    def _adam(self) -> Adam:
+        return Adam(**self.optimizer) if isinstance(self.optimizer, Mapping) else self.optimizer
+
     def _group(self, n: int, memory: float) -> int:
         """Starting points whose projected tokens and their gradients fit in memory."""
         per_start = 4 * 6 * n * self.layout_.tokens * max(self.width, self.layout_.keys)
@@ -153,7 +160,7 @@ class GradientDescent(IndexedPredictor):
             reason = "stationary" if converged else f"gradient {slopes.max():.2g} of the decay's; more n_steps help"
             self._warn_if_narrow(S)
         else:
-            converged = bool((self.loss_ < self.optimizer.tol).all())
+            converged = bool((self.loss_ < self._adam.tol).all())
             reason = "data fitted" if converged else f"data not fitted, loss {self.loss_.max():.2g} a sequence"
         ended(self, converged=converged, reason=reason, n_iter=len(curve))
 

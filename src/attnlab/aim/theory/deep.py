@@ -68,7 +68,12 @@ def deep_strength(
     products = np.einsum("nli,nki->nlk", g, g)
     with np.errstate(over="ignore", invalid="ignore"):  # g may be anything where the nodes miss the posterior
         alignment = (g * (z - omega) / V[:, None]).sum(axis=2)
-        refuse_unresolved((g**2).sum(axis=2).T, alignment.T, 3 / V, f"the quadrature does not resolve beta={beta:g}")
+        refuse_unresolved(
+            (g**2).sum(axis=2).T,
+            alignment.T,
+            3 / V,
+            f"the quadrature does not resolve beta={beta:g}, layer_strengths may",
+        )
     return products.mean(axis=0), products.std(axis=0) / np.sqrt(len(products))
 
 

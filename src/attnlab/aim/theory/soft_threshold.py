@@ -40,12 +40,18 @@ class Thresholded(NamedTuple):
 def thresholded(delta: float, eps: float, rho: float, prior: ModuleType) -> Thresholded:
     """All of them, for eps >= 0."""
     x, weights, xi = _above(delta, eps, rho, prior)
-    f = x - eps
+    f, bayes = x - eps, float(prior.denoising_mmse(delta**2, rho))
     J, O, moved = (float(weights @ values) for values in (f**2, f * xi, f * (x - xi)))
-    # over what lies above eps, and all of xi below it
-    excess = float(weights @ (f - xi) ** 2) + _below(delta, rho, prior, weights, xi)
-    error = float(prior.denoising_mmse(delta**2, rho)) + excess
+    # int xi^2 mu over the part of the spectrum that is set to zero: the whole less what is above
+    below = max(prior.second_moment(rho) - bayes - float(weights @ xi**2), 0.0)
+    error = bayes + float(weights @ (f - xi) ** 2) + below
     return Thresholded(J, O, moved / delta**2, float(weights.sum()), float(weights @ f), error)
+
+
+def degrees_of_freedom(delta: float, eps: float, rho: float, prior: ModuleType) -> float:
+    """df alone, which a search for eps needs many times."""
+    x, weights, xi = _above(delta, eps, rho, prior)
+    return float(weights @ ((x - eps) * (x - xi))) / delta**2
 
 
 def _above(delta: float, eps: float, rho: float, prior: ModuleType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -77,9 +83,3 @@ def _bulks(delta: float, rho: float, prior: ModuleType) -> list[tuple[float, flo
     if prior is not tied:
         ends = [0.0, *ends]
     return list(zip(ends[::2], ends[1::2], strict=True))
-
-
-def _below(delta: float, rho: float, prior: ModuleType, weights: np.ndarray, xi: np.ndarray) -> float:
-    """int xi^2 mu over the part of the spectrum that is set to zero: the whole less what is above."""
-    whole = prior.second_moment(rho) - float(prior.denoising_mmse(delta**2, rho))
-    return max(float(whole) - float(weights @ xi**2), 0.0)
