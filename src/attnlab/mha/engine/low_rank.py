@@ -76,13 +76,7 @@ def evaluate(factors: Factors, X: Array, Y: Array) -> tuple[Array, Array]:
     return found.W, found.nmse
 
 
-def normal_product(factors: Factors, X: Array, Y: Array, v: Factors) -> tuple[Factors, Factors]:
-    """J^T J v and J^T R at a point, for tests of the products that :func:`direction` iterates."""
-    product, slope = _products(factors, X, Y)
-    return product(v), slope
-
-
-def _products(factors: Factors, X: Array, Y: Array) -> tuple[Callable[[Factors], Factors], Factors]:
+def products(factors: Factors, X: Array, Y: Array) -> tuple[Callable[[Factors], Factors], Factors]:
     """The function v -> J^T J v and the right-hand side J^T R."""
     Z, push = jax.linearize(lambda f: _mean_keys(f, X), factors)
     pull = jax.linear_transpose(push, factors)
@@ -103,7 +97,7 @@ def direction(factors: Factors, X: Array, Y: Array, mu: Array, key: Array) -> tu
 
     D has one number for each head and factor: the mean diagonal of its block, from a few random signs.
     """
-    product, slope = _products(factors, X, Y)
+    product, slope = products(factors, X, Y)
     D = _block_diagonal(product, factors, key)
 
     def dot(a: Factors, b: Factors) -> Any:
