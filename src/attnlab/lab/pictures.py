@@ -78,14 +78,18 @@ def _write(result: Result, folder: Path, small: Path, narrow: Path, content: Pat
     with style():
         canvas = result.draw()
         rasterize_dense(canvas)
-        for kind in ("png", "pdf"):
-            canvas.savefig(folder / f"{name}.{kind}")
+        canvas.savefig(folder / f"{name}.png")
+        # The first file fixed the places of the panels; to find them again takes as long as to draw.
+        engine = canvas.get_layout_engine()
+        canvas.set_layout_engine("none")
+        canvas.savefig(folder / f"{name}.pdf")
         for dpi in (SCREEN_DPI, 70, 50):  # of the layers stored as pixels
             canvas.savefig(folder / f"{name}.svg", dpi=dpi)
             if (folder / f"{name}.svg").stat().st_size < LARGEST_SVG:
                 break
         small.write_bytes(screen_picture(canvas))
         marks = drawn.marks(canvas)
+        canvas.set_layout_engine(engine)
         narrow.write_bytes(screen_picture(canvas, colors=64) if stack(canvas) else b"")
     content.write_text(contents(marks), encoding="utf-8")
     drawn.write(marks, folder / f"{name}.csv")
