@@ -105,7 +105,8 @@ def test_certificates_of_fitted_layers_are_true():
     clean = mha.Task(d=5, k=3, n_heads=1, rho=3.0)
     misses, holdout = 0, mha.Holdout(label_bound=20.0)
     for repeat in range(20):
-        learner = mha.AttentionLearner(1, random_state=repeat, holdout=holdout).fit(*task.sample(300, seed=repeat))
+        learner = mha.AttentionLearner(1, starts=("random",), random_state=repeat, holdout=holdout)
+        learner.fit(*task.sample(300, seed=repeat))
         # the expected squared error against noisy labels: the layer's own error plus the variance of the noise
         X = clean.tokens_of(2000, 10_000 + repeat)
         own = np.mean((learner.predict(X) - mha.attention(X, clean.Theta, clean.W)) ** 2)

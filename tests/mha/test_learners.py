@@ -30,9 +30,12 @@ def examples(task):
     return task.sample(600, seed=2)
 
 
-@pytest.mark.parametrize("name", FAST)
-def test_every_learner_recovers_an_easy_layer(name, task, examples):
-    learner = clone(FAST[name]).fit(*examples)
+@pytest.fixture(scope="module", params=FAST)
+def learner(request, examples):
+    return clone(FAST[request.param]).fit(*examples)
+
+
+def test_every_learner_recovers_an_easy_layer(learner, task):
     found = mha.align(learner.theta_, learner.w_, task.Theta, task.W)
     assert found.theta_error < 1e-3
     X, y = task.sample(200, seed=3)
@@ -40,11 +43,8 @@ def test_every_learner_recovers_an_easy_layer(name, task, examples):
     assert learner.predict(X).shape == y.shape
 
 
-@pytest.mark.parametrize("name", FAST)
-def test_the_same_seed_gives_the_same_layer(name, examples):
-    X, y = examples[0][:300], examples[1][:300]
-    layers = [clone(FAST[name]).fit(X, y).theta_ for _ in range(2)]
-    assert np.array_equal(*layers)
+def test_the_same_seed_gives_the_same_layer(learner, examples):
+    assert np.array_equal(clone(learner).fit(*examples).theta_, learner.theta_)
 
 
 def test_searches_and_cross_validation_take_token_arrays(examples):
@@ -158,9 +158,7 @@ def test_progress_is_logged(caplog, examples):
     assert "start 1: error" in caplog.text
 
 
-@pytest.mark.parametrize("name", FAST)
-def test_every_learner_says_how_it_ended(name, examples):
-    learner = clone(FAST[name]).fit(*examples)
+def test_every_learner_says_how_it_ended(learner):
     assert learner.converged_ is True
     assert learner.n_iter_ > 0
     assert learner.stop_reason_ in ("error below tol", "error stopped falling")
@@ -300,10 +298,9 @@ def test_gradients_are_computed_where_compute_says(options, compute, message, ex
         mha.GradientLearner(2, max_iter=3, compute=compute, **options).fit(*examples)
 
 
-@pytest.mark.parametrize("name", FAST)
-def test_weights_of_examples_are_refused_by_a_fit(name, examples):
+def test_weights_of_examples_are_refused_by_a_fit(learner, examples):
     with pytest.raises(TypeError, match="sample_weight"):
-        clone(FAST[name]).fit(*examples, sample_weight=np.ones(len(examples[0])))
+        clone(learner).fit(*examples, sample_weight=np.ones(len(examples[0])))
 
 
 def test_more_heads_than_may_be_tried_are_announced():

@@ -90,8 +90,11 @@ HULL = Figure(
     shows="As agreeing rows accumulate, m - 1 axes stay long and all others shrink: the long ones span the heads.",
     scales={
         "quick": [
-            Grid({**_LAYER, "n_heads": 2, "rho": 2.0, "n": [3000, 10000, _EXAMPLES]}, seeds=10),
-            Grid({**_LAYER, "n_heads": 3, "rho": 1.0, "n": [10000, 30000, 100000]}, seeds=10),
+            Grid({**_LAYER, "n_heads": 2, "rho": 2.0, "n": [3000, _EXAMPLES]}, seeds=10),
+            Grid({**_LAYER, "n_heads": 3, "rho": 1.0, "n": 100000}, seeds=10),
+            # drawn only
+            Grid({**_LAYER, "n_heads": 2, "rho": 2.0, "n": 10000}, seeds=5),
+            Grid({**_LAYER, "n_heads": 3, "rho": 1.0, "n": [10000, 30000]}, seeds=5),
         ],
         "paper": [
             Grid({**_LAYER, "n_heads": 2, "rho": 2.0, "n": [2000, 5000, 10000, _EXAMPLES, 100_000]}, seeds=20),

@@ -91,6 +91,11 @@ def _claim(m: int, k: int, d: int, rho: float, limit: float, law: str = "Boolean
     )
 
 
+def _two_sizes(layer: dict[str, Any], few: int, many: int) -> list[Grid]:
+    """Claims are decided at the larger number of examples; the smaller one is drawn only."""
+    return [Grid({**layer, "n": few}, seeds=3), Grid({**layer, "n": many}, seeds=5)]
+
+
 REACH = Figure(
     name="mha.reach",
     title="Sizes that sculpting recovers",
@@ -101,11 +106,11 @@ REACH = Figure(
     ),
     scales={
         "quick": [
-            Grid({"n_heads": 2, "k": [3, 4, 5], "d": 8, "rho": 2.0, "n": [5000, 20000]}, seeds=5),
-            Grid({"n_heads": 2, "k": 2, "d": 10, "rho": 2.0, "n": [10000, 30000], "tokens_law": "gaussian"}, seeds=5),
-            Grid({"n_heads": 3, "k": 3, "d": 10, "rho": 2.0, "n": [10000, 40000]}, seeds=5),
-            Grid({"n_heads": 3, "k": 3, "d": 6, "rho": 4.0, "n": [10000, 20000]}, seeds=5),
-            Grid({"n_heads": 4, "k": 2, "d": 10, "rho": 1.0, "n": [20000, 60000]}, seeds=5),
+            *_two_sizes({"n_heads": 2, "k": [3, 4, 5], "d": 8, "rho": 2.0}, 5000, 20000),
+            *_two_sizes({"n_heads": 2, "k": 2, "d": 10, "rho": 2.0, "tokens_law": "gaussian"}, 10000, 30000),
+            *_two_sizes({"n_heads": 3, "k": 3, "d": 10, "rho": 2.0}, 10000, 40000),
+            *_two_sizes({"n_heads": 3, "k": 3, "d": 6, "rho": 4.0}, 10000, 20000),
+            *_two_sizes({"n_heads": 4, "k": 2, "d": 10, "rho": 1.0}, 20000, 60000),
         ],
         "paper": [
             Grid({"n_heads": 2, "k": [2, 3, 4, 5, 6], "d": 8, "rho": 2.0, "n": [10000, 40000, 160000]}, seeds=10),
