@@ -15,7 +15,9 @@ from benchmarks.machine import LIBRARIES
 from benchmarks.results import Results
 from benchmarks.rows import Row, short
 
-GPU_FILE, PICTURE_FILE, SCALING_PAGE = Path("data/bench_gpu.json"), Path("images/performance.png"), "scaling.md"
+GPU_FILE, CORE_FILE = Path("data/bench_gpu.json"), Path("data/bench_core.json")
+PICTURE_FILE = Path("images/performance.png")
+SCALING_PAGE = "scaling.md"
 ABSENT = "*Not measured yet.*"
 MARK = re.compile(r"<!-- begin ([\w-]+) -->\n(.*?)<!-- end \1 -->", flags=re.DOTALL)
 
@@ -34,21 +36,23 @@ def check(page: Path) -> None:
 def write(page: Path, cpu: Results) -> None:
     """Renew the blocks of the page, of the scaling page beside it, and the picture.
 
-    Results of a GPU are taken from ``data/bench_gpu.json`` beside the page, where they are there.
+    Results of a GPU and of one core are taken from ``data/bench_gpu.json`` and ``data/bench_core.json`` beside it,
+    where they are there.
     """
-    stored = page.parent / GPU_FILE
-    gpu = Results.read(stored) if stored.exists() else None
+    gpu, core = (
+        Results.read(file) if (file := page.parent / name).exists() else None for name in (GPU_FILE, CORE_FILE)
+    )
     picture.save(cpu, page.parent / PICTURE_FILE, gpu)
     for path in (page, page.with_name(SCALING_PAGE)):
         if path.exists():
-            path.write_text(render(path.read_text(), cpu, gpu))
+            path.write_text(render(path.read_text(), cpu, gpu, core))
 
 
-def render(text: str, cpu: Results, gpu: Results | None) -> str:
+def render(text: str, cpu: Results, gpu: Results | None, core: Results | None = None) -> str:
     """The text with every block renewed."""
 
     def renewed(block: re.Match[str]) -> str:
-        return f"<!-- begin {block[1]} -->\n\n{BLOCKS[block[1]](cpu, gpu).strip()}\n\n<!-- end {block[1]} -->"
+        return f"<!-- begin {block[1]} -->\n\n{BLOCKS[block[1]](cpu, gpu, core).strip()}\n\n<!-- end {block[1]} -->"
 
     return MARK.sub(renewed, text)
 
@@ -125,15 +129,17 @@ def missed_block(results: Results | None) -> str:
     return "\n".join(lines)
 
 
-BLOCKS: dict[str, Callable[[Results, Results | None], Any]] = {
-    "machine": lambda cpu, gpu: machine_block(cpu),
-    "cpu": lambda cpu, gpu: rows_block(cpu, growth=False),
-    "growth": lambda cpu, gpu: growth_block(cpu),
-    "missed": lambda cpu, gpu: missed_block(cpu),
-    "gpu-machine": lambda cpu, gpu: machine_block(gpu),
-    "gpu": lambda cpu, gpu: rows_block(gpu),
-    "gpu-missed": lambda cpu, gpu: missed_block(gpu),
-    "scaling-rates": lambda cpu, gpu: scaling.rates_table(gpu, table),
-    "scaling-amp": lambda cpu, gpu: scaling.amp_table(gpu, table),
-    "scaling-rfa": lambda cpu, gpu: scaling.rfa_table(gpu, table),
+BLOCKS: dict[str, Callable[[Results, Results | None, Results | None], Any]] = {
+    "machine": lambda cpu, gpu, core: machine_block(cpu),
+    "cpu": lambda cpu, gpu, core: rows_block(cpu, growth=False),
+    "growth": lambda cpu, gpu, core: growth_block(cpu),
+    "missed": lambda cpu, gpu, core: missed_block(cpu),
+    "gpu-machine": lambda cpu, gpu, core: machine_block(gpu),
+    "gpu": lambda cpu, gpu, core: rows_block(gpu),
+    "gpu-missed": lambda cpu, gpu, core: missed_block(gpu),
+    "core-machine": lambda cpu, gpu, core: machine_block(core),
+    "core": lambda cpu, gpu, core: rows_block(core),
+    "scaling-rates": lambda cpu, gpu, core: scaling.rates_table(gpu, table),
+    "scaling-amp": lambda cpu, gpu, core: scaling.amp_table(gpu, table),
+    "scaling-rfa": lambda cpu, gpu, core: scaling.rfa_table(gpu, table),
 }

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from attnlab.common.systems import systems
 from attnlab.common.validation import one_of
 from attnlab.lab import registry
 from attnlab.lab.formulas.plain import plain
@@ -143,9 +144,9 @@ class Formula:
         }
 
 
-def formulas(systems: Sequence[str] | None = None) -> dict[str, Formula]:
+def formulas(names: Sequence[str] | None = None) -> dict[str, Formula]:
     """The public theory functions of the given systems, or all, by their names."""
-    return {name: Formula(name, function) for name, function in registry.theory(systems).items()}
+    return {name: Formula(name, function) for name, function in registry.theory(names).items()}
 
 
 def formula(name: str) -> Formula:
@@ -157,7 +158,7 @@ def formula(name: str) -> Formula:
     ValueError: there is no theory function 'aim.mms'; did you mean 'aim.mmse'? 'attnlab theory' lists them all
     """
     # The other systems may take longer to import than the function to compute.
-    known = formulas([system] if (system := name.partition(".")[0]) in registry.systems() else None)
+    known = formulas([system] if (system := name.partition(".")[0]) in systems() else None)
     if name not in known:
         known = formulas()
         words = {full: full.rsplit(".", 1)[-1] for full in known}
