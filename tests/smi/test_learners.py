@@ -143,6 +143,8 @@ def test_alignment_recovers_a_scrambled_truth(seed):
 def test_alignment_group_too_large():
     with pytest.raises(ValueError, match="too many members"):
         smi.align(np.eye(7, 9), np.eye(7, 9), "permutation")
+    with pytest.raises(ValueError, match="orthogonal 2 x 2 matrices"):
+        smi.align(np.eye(2, 9), np.eye(2, 9), [np.ones((2, 2))])
 
 
 @pytest.mark.parametrize(

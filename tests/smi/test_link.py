@@ -39,17 +39,27 @@ def test_a_good_link_passes():
         ({"tokens": 13}, "13 indices are too many"),
         ({"symmetry": "signs"}, "did you mean 'sign'"),
         ({"symmetry": [np.eye(2)]}, "orthogonal 1 x 1 matrices"),
+        ({"sample": None}, "sample must be a function"),
+        ({"mean": 0.5}, "mean must be a function"),
         ({"solve": noisy_abs}, "free must name"),
         ({"solve": noisy_abs, "free": ((0, 1),)}, "free must be positions"),
     ],
 )
 def test_what_a_link_says_is_checked_when_it_is_made(changes, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises((ValueError, TypeError), match=said):
         make(**changes)
 
 
 def nan_sample(z, e):
     return z[0, 0] * jnp.nan
+
+
+def numpy_sample(z, e):
+    return np.abs(np.asarray(z))[0, 0] + 0.1 * e[0]
+
+
+def matrix_mean(z):
+    return z
 
 
 def vector_density(y, z):
@@ -72,6 +82,9 @@ def wrong_solve(y, s):
     ("changes", "said"),
     [
         ({"sample": nan_sample}, "sample returns NaN"),
+        ({"noise": 0}, "sample fails on one sequence.*noise=0 is how many numbers e"),
+        ({"sample": numpy_sample}, "sample fails on one sequence.*written with jax.numpy"),
+        ({"mean": matrix_mean}, r"mean must return the shape \(\) of the output of sample, got \(1, 1\)"),
         ({"log_density": vector_density}, "log_density must return a scalar"),
         ({"log_density": infinite_density}, "log_density is not finite"),
         ({"log_density": too_wide}, "sample and log_density contradict each other"),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnlab.common.validation import finite_array, one_of
-from attnlab.smi.link import SYMMETRIES
+from attnlab.smi.link import SYMMETRIES, matrices
 from attnlab.smi.symmetry import group
 
 
@@ -41,7 +41,7 @@ def align(W_hat: Any, W: Any, symmetry: Any = "none") -> Aligned:
     if isinstance(symmetry, str):
         one_of("symmetry", symmetry, SYMMETRIES)
     else:
-        symmetry = tuple(tuple(map(tuple, np.asarray(G, dtype=float).tolist())) for G in symmetry)
+        symmetry = matrices(symmetry, rank)
     overlap = W_hat @ W.T
     if symmetry == "orthogonal":
         left, _, right = np.linalg.svd(overlap)

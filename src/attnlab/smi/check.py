@@ -33,10 +33,12 @@ def _check(link: Link) -> None:
     z = jnp.asarray(x[:, : link.dimension].reshape(PROBES, link.tokens, link.rank))
     e = jnp.asarray(x[:, link.dimension :][:, : link.noise])
     if link.indices is not None:
-        z = jax.vmap(link.indices)(z, e)
+        z = _mapped(link, "indices", z, e)
         if z.shape != (PROBES, link.tokens, link.rank):
             raise ValueError(f"indices must return z of shape ({link.tokens}, {link.rank}), got {z.shape[1:]}")
     y = _outputs(link, z, e)
+    if link.mean is not None and (shape := _mapped(link, "mean", z).shape) != y.shape:
+        raise ValueError(f"mean must return the shape {y.shape[1:]} of the output of sample, got {shape[1:]}")
     if link.log_density is not None:
         _check_density(link, y, z)
     if link.solve is not None and link.log_partition is None:
@@ -47,8 +49,20 @@ def _check(link: Link) -> None:
     _check_consistent(link)
 
 
+def _mapped(link: Link, name: str, *arguments: jax.Array) -> Any:
+    """A function of the link on the drawn sequences; what JAX cannot follow is said in words."""
+    try:
+        return jax.vmap(getattr(link, name))(*arguments)
+    except (TypeError, IndexError, ValueError) as problem:
+        shapes = " and ".join(str(x.shape[1:]) for x in arguments)
+        raise ValueError(
+            f"{name} fails on one sequence, arguments of shape {shapes}; it must be written with jax.numpy, and noise="
+            f"{link.noise} is how many numbers e it may use: {str(problem).splitlines()[0]}"
+        ) from problem
+
+
 def _outputs(link: Link, z: jax.Array, e: jax.Array) -> jax.Array:
-    y = jax.vmap(link.sample)(z, e)
+    y = _mapped(link, "sample", z, e)
     if not isinstance(y, jax.Array):
         raise TypeError(f"sample must return one array for a sequence, got {type(y).__name__}")
     if not bool(jnp.isfinite(y).all()):
@@ -66,7 +80,7 @@ def _scalar_and_finite(name: str, value: jax.Array) -> None:
 def _check_density(link: Link, y: jax.Array, z: jax.Array) -> None:
     assert link.log_density is not None
     density = jax.vmap(link.log_density)
-    value = density(y, z)
+    value = _mapped(link, "log_density", y, z)
     _scalar_and_finite("log_density", value)
     elsewhere = [density(y, other) for other in (jnp.roll(z, 1, axis=0), 0.3 * z)]
     if any(bool(jnp.isnan(other).any()) for other in elsewhere):
@@ -85,7 +99,7 @@ def _check_level_set(link: Link, y: jax.Array, z: jax.Array) -> None:
         s = jnp.asarray(free[:, 0] + unit * (free[:, 1] - free[:, 0]))
     else:
         s = jnp.roll(z, 1, axis=0)[:, tuple(int(t) for t in free[:, 0]), tuple(int(a) for a in free[:, 1])]
-    branches, log_weight = jax.vmap(link.solve)(y, s)
+    branches, log_weight = _mapped(link, "solve", y, s)
     if branches.ndim != 4 or branches.shape[2:] != z.shape[1:] or log_weight.shape != branches.shape[:2]:
         raise ValueError(
             f"solve must return z of shape (B, {link.tokens}, {link.rank}) and logw of shape (B,), got "

@@ -24,6 +24,7 @@ SYMMETRIES = ("none", "sign", "joint_sign", "permutation", "hyperoctahedral", "o
 GRID_LIMIT = 3  # dimensions of a tensor grid
 POINTS_LIMIT = 12  # dimensions of importance sampling
 FREE_LIMIT = 8  # free coordinates of a level set
+FUNCTIONS = ("sample", "log_partition", "solve", "log_density", "mean", "indices", "read_outputs")
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,13 @@ class Link:
         integer("tokens", self.tokens, low=1)
         integer("rank", self.rank, low=1)
         integer("noise", self.noise, low=0)
+        for name in FUNCTIONS:
+            if not (callable(given := getattr(self, name)) or (given is None and name != "sample")):
+                raise TypeError(f"{name} must be a function, got {given!r}")
         if isinstance(self.symmetry, str):
             one_of("symmetry", self.symmetry, SYMMETRIES)
         else:
-            object.__setattr__(self, "symmetry", _matrices(self.symmetry, self.rank))
+            object.__setattr__(self, "symmetry", matrices(self.symmetry, self.rank))
         if not (self.log_partition or self.solve or self.log_density):
             raise ValueError("a link needs log_partition, solve or log_density: none describes p(y|z)")
         if self.log_partition is None:
@@ -159,7 +163,7 @@ def _rebuild(fields: Mapping[str, Any]) -> Link:
     return Link(**fields)
 
 
-def _matrices(given: Any, rank: int) -> tuple[Any, ...]:
+def matrices(given: Any, rank: int) -> tuple[Any, ...]:
     """A list of orthogonal matrices as nested tuples, which can be hashed."""
     found = [np.asarray(matrix, dtype=float) for matrix in given]
     for matrix in found:

@@ -66,6 +66,11 @@ def test_logistic_regression_against_a_fit():
     assert (np.abs(mean - [found.value[0, 0], found.q[0, 0]]) < 6 * error + 5 / d).all()
 
 
+def test_a_loss_of_several_numbers_is_refused():
+    with pytest.raises(ValueError, match="loss must return a scalar"):
+        theory.erm_state_evolution("linear", lambda y, x: (y - x) ** 2, 1.0, 0.1)
+
+
 def test_a_tilted_link_is_refused():
     with pytest.raises(ValueError, match="needs Gaussian tokens"):
         theory.erm_state_evolution("single_location", square, 1.0, 0.1)

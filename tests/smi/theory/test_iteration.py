@@ -6,7 +6,7 @@ import pytest
 from attnlab.smi.links import as_link
 from attnlab.smi.posterior.moments import first_rule
 from attnlab.smi.theory import state_evolution
-from attnlab.smi.theory.iteration import leap
+from attnlab.smi.theory.iteration import leap, vanishes
 
 
 def iterates(limit, start, ratio):
@@ -47,9 +47,26 @@ def test_leaps_end_where_the_map_does(link, alpha):
 
 def test_a_rule_becomes_coarser_where_it_may():
     rule = first_rule(as_link("deep_attention"))
-    fine = rule.finer()
+    fine = rule._replace(place=2)
+    assert (rule.size, fine.size) == (31, 61)
     assert fine.after(25.0) == rule  # sqrt(25) = 5 on the fine grid, 2.5 on the coarse one
-    assert fine.after(16.0) == fine
+    assert fine.after(16.0) == fine._replace(place=1)  # 4 on 61 nodes, 2.8 on 43, 2.03 on 31
+    assert fine.after(5.0) == fine
     assert rule.after(1e4) == rule
     fixed = first_rule(as_link("deep_attention"), 41)
     assert fixed.after(1e4) == fixed
+
+
+def test_a_rule_becomes_finer_where_it_must():
+    rule = first_rule(as_link("deep_attention"))
+    assert rule.after(4.5).size == 43  # sqrt(4.5) = 2.12, on 43 nodes 2.9
+    assert rule.after(1.5).size == 61  # 1.22, on 43 nodes 1.7, on 61 nodes 2.4
+    assert rule.after(0.0).at_end
+
+
+def test_only_a_constant_fall_ends_at_zero():
+    falling = iterates([0.0, 0.0], [1e-5, 1e-7], [0.8, 0.8])
+    assert vanishes(*falling[1:])
+    assert not vanishes(*iterates([0.0, 0.0], [1e-2, 1e-7], [0.8, 0.8])[1:])  # still large
+    assert not vanishes(*iterates([0.0, 0.0], [1e-5, 1e-7], [0.8, 0.97])[1:])  # one direction hardly falls
+    assert not vanishes(*iterates([4e-6], [1e-5], [0.3])[1:])  # ends above zero

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def overlap_panel(records: Records, note: str = "") -> tuple[Canvas, Axes]:
     """An empty panel of overlaps over alpha; the title names the link and the size of the runs."""
     canvas, axes = panels(width=5.2, height=3.8)
-    ax, d = axes[0, 0], records.where(source=AMP_RUN).values("d")[0]
+    ax, d = axes[0, 0], ", ".join(map(str, sorted(records.where(source=AMP_RUN).values("d"))))
     ax.set(xlabel=r"sequences per dimension $\alpha = n/d$", ylabel="overlap", ylim=(-0.03, 1.05))
     ax.set_title(f"{records.values('link')[0]}; points: AMP, $d = {d}${note}", loc="left")
     return canvas, ax
@@ -32,7 +32,7 @@ def theory_line(ax: Axes, records: Records, column: str, i: int, label: str) -> 
         np.array([row.get(name, 0.0) if row["converged"] else np.nan for row in rows])
         for name in ("alpha", column, f"{column}_error")
     )
-    line(ax, alpha, q, color=COLORS[i], label=label)
+    line(ax, alpha, q, color=COLORS[i], label=label, marker=".")
     ax.fill_between(alpha, q - error, q + error, color=COLORS[i], alpha=0.2, linewidth=0, gid="theory")
 
 

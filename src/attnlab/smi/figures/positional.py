@@ -96,8 +96,7 @@ CLAIMS = (
 )
 
 
-def _grids(nodes: int) -> list[Grid]:
-    alphas = [1.0, 1.25, 1.5, 1.679, 2.0, 2.5, 3.0]
+def _grids(nodes: int, alphas: list[float]) -> list[Grid]:
     return [Grid({"minimum": ["semantic", "positional"], "alpha": alphas, **DEFAULTS, "nodes": nodes})]
 
 
@@ -106,9 +105,11 @@ POSITIONAL = Figure(
     title="Positional against semantic attention",
     paper=f"{PAPER}, figure 3",
     shows="Two minima of one layer: by place with few sequences, by content with many.",
-    scales={"quick": _grids(8), "paper": _grids(14)},
+    scales={
+        "quick": _grids(8, [1.0, 1.5, 1.679, 2.0, 3.0]),
+        "paper": _grids(14, [1.0, 1.25, 1.5, 1.679, 2.0, 2.5, 3.0]),
+    },
     run=run,
     draw=draw,
     claims=CLAIMS,
-    minutes={"quick": 1, "paper": 10},
 )

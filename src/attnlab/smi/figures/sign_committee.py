@@ -89,11 +89,10 @@ CLAIMS = (
 )
 
 
-def _grids(d: int, seeds: int, draws: int) -> list[Grid]:
-    alphas = [0.5, 1.0, 1.5, 2.0, 2.2, 2.5, 3.5]
+def _grids(d: int, seeds: int, draws: int, replicates: int, alphas: list[float]) -> list[Grid]:
     return [
-        Grid({"source": STAIRCASE, "link": LINK, "draws": draws}),
-        Grid({"source": THEORY, "link": LINK, "alpha": alphas, "draws": draws, "replicates": 8}),
+        Grid({"source": STAIRCASE, "link": LINK, "draws": 4 * draws}),
+        Grid({"source": THEORY, "link": LINK, "alpha": alphas, "draws": draws, "replicates": replicates}),
         Grid({"source": AMP_RUN, "link": LINK, "d": d, "alpha": [0.5, 1.5, 3.5]}, seeds),
     ]
 
@@ -103,11 +102,13 @@ SIGN_COMMITTEE = Figure(
     title="Specialisation of the sign committee",
     paper=f"{PAPER}, figure 2",
     shows="The difference of the directions is learned from alpha = 2.05 on, by theory and by message passing.",
-    scales={"quick": _grids(400, 6, 2**12), "paper": _grids(2000, 12, 2**14)},
+    scales={
+        "quick": _grids(400, 6, 2**10, 4, [0.5, 1.0, 1.5, 2.0, 2.2, 2.5, 3.5]),
+        "paper": _grids(2000, 12, 2**13, 8, [0.25, 0.5, 1.0, 1.5, 2.0, 2.1, 2.2, 2.5, 3.0, 3.5]),
+    },
     run=run,
     draw=draw,
     shape=("source", "d", "alpha"),
     independent_of=("d",),
     claims=CLAIMS,
-    minutes={"quick": 2, "paper": 20},
 )

@@ -128,5 +128,4 @@ SKIP_THRESHOLDS = Figure(
     run=run,
     draw=draw,
     claims=CLAIMS,
-    minutes={"quick": 2, "paper": 20},
 )

@@ -36,7 +36,7 @@ from attnlab.smi.alignment import align
 from attnlab.smi.learners.predictor import PREDICTIONS, DirectionsPredictor
 from attnlab.smi.learners.spectral import spectral_start
 from attnlab.smi.link import Link
-from attnlab.smi.posterior.moments import Rule, first_rule, posterior
+from attnlab.smi.posterior.moments import Rule, first_rule, one_percent, posterior
 from attnlab.smi.theory.gains import batch
 from attnlab.smi.tilt import tilt
 
@@ -178,27 +178,35 @@ def _drifts(Vs: np.ndarray) -> bool:
 
 
 class Output(NamedTuple):
-    """Output function g (n, T, r), its mean slope C (r, r) and the 1 % quantile of the effective sample size."""
+    """Output function g (n, T, r), its summed slope C (r, r) and the effective sample size of each posterior (n,)."""
 
-    g: jax.Array
-    C: jax.Array
-    ess: jax.Array
+    g: np.ndarray
+    C: np.ndarray
+    ess: np.ndarray
 
 
 @functools.partial(jax.jit, static_argnames=("link", "size"))
-def _output(link: Link, size: int, y: jax.Array, omega: jax.Array, L: jax.Array) -> Output:
+def _block(link: Link, size: int, y: jax.Array, omega: jax.Array, L: jax.Array, label: jax.Array) -> tuple:
+    """E[s], I - Cov(s) summed over tokens, and the effective sample size, of some sequences."""
     moments, T, r = posterior(link, size, order=2), link.tokens, link.rank
 
-    def one(sequence: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        output, estimate, label = sequence
+    def one(output: jax.Array, estimate: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         found = moments(output, estimate, L, label)
         mean = 0.5 * (found.mean + found.mean_again)
         second = 0.5 * (found.second + found.second_again).reshape(T, r, T, r)
-        blocks = jnp.einsum("tatb->ab", second) - mean.T @ mean
-        return mean, T * jnp.eye(r) - blocks, found.ess
+        return mean, T * jnp.eye(r) - jnp.einsum("tatb->ab", second) + mean.T @ mean, found.ess
 
-    mean, gained, ess = jax.lax.map(one, (y, omega, jnp.arange(len(y))), batch_size=batch(link, size))
-    inverse = jnp.linalg.inv(L)
+    return jax.vmap(one)(y, omega, label)
+
+
+def output(link: Link, size: int, y: np.ndarray, omega: np.ndarray, L: np.ndarray) -> Output:
+    """The output function in blocks of one length, the last one filled up: one compilation serves data of every n."""
+    n = len(y)
+    step = min(batch(link, size), 1 << (n - 1).bit_length())
+    labels = np.minimum(np.arange(-(-n // step) * step), n - 1).reshape(-1, step)
+    parts = zip(*(map(np.asarray, _block(link, size, y[at], omega[at], L, at)) for at in labels), strict=True)
+    mean, gained, ess = (np.concatenate(part)[:n] for part in parts)
+    inverse = np.linalg.inv(L)
     return Output(mean @ inverse, inverse @ gained.sum(axis=0) @ inverse, ess)
 
 
@@ -209,7 +217,9 @@ class Messages:
         self, link: Link, X: np.ndarray, y: np.ndarray, damping: float, kick: float, rng: np.random.Generator
     ) -> None:
         n, T, d = X.shape
-        self.link, self.y, self.damping, self.kick, self.rng = link, jnp.asarray(y, dtype=float), damping, kick, rng
+        self.link, self.y, self.damping, self.kick = link, np.asarray(y, dtype=float), damping, kick
+        # The same noise in every iteration: fresh noise would keep the other directions moving for ever.
+        self.noise = rng.standard_normal((link.rank, d))
         self.F = np.ascontiguousarray(X.reshape(n * T, d) / np.sqrt(d))
         rows = self.F.reshape(n, T, d)
         self.K = rows @ rows.swapaxes(1, 2)
@@ -231,9 +241,8 @@ class Messages:
         omega = (self.F @ W.T).reshape(n, T, r) - self.K @ self.g @ self.V
         found = self._outputs(omega, L)
         # Of a tilted link C alone may be negative; the precision C + extra is not.
-        g, C = np.asarray(found.g), clipped(np.asarray(found.C) / d + self.extra) - self.extra
-        keep = self.damping
-        self.g = keep * self.g + (1 - keep) * g
+        C, keep = clipped(found.C / d + self.extra) - self.extra, self.damping
+        self.g = keep * self.g + (1 - keep) * found.g
         self.A = keep * self.A + (1 - keep) * (C + self.extra)
         self.B = keep * self.B + (1 - keep) * (C @ W)
         new = np.linalg.solve(eye + self.A, self.g.reshape(n * T, r).T @ self.F + self.B)
@@ -241,11 +250,10 @@ class Messages:
 
     def _outputs(self, omega: np.ndarray, L: np.ndarray) -> Output:
         while True:
-            found: Output = _output(self.link, self.rule.size, self.y, jnp.asarray(omega), jnp.asarray(L))
-            self.resolved = self.rule.resolves(found.ess)
-            if self.resolved or self.rule.at_end:
+            found, rule = output(self.link, self.rule.size, self.y, omega, L), self.rule
+            self.resolved, self.rule = rule.resolves(found.ess), rule.after(one_percent(found.ess))
+            if self.resolved or rule.at_end:
                 return found
-            self.rule = self.rule.finer()
 
     def _kicked(self, new: np.ndarray, old: np.ndarray) -> tuple[np.ndarray, float]:
         d = new.shape[1]
@@ -255,10 +263,8 @@ class Messages:
         strong = basis[:, ~weak]
         moved, total = np.linalg.norm(strong.T @ (new - old)), np.linalg.norm(strong.T @ new)
         change = float(moved / total) if strong.size else 1.0
-        if weak.any():
-            missing = np.sqrt(self.kick - np.maximum(size[weak], 0.0))
-            new = new + (basis[:, weak] * missing) @ self.rng.standard_normal((len(missing), d))
-        return new, change
+        missing = np.sqrt(np.maximum(self.kick - np.maximum(size, 0.0), 0.0))
+        return new + (basis * missing) @ (basis.T @ self.noise), change
 
 
 def clipped(C: np.ndarray) -> np.ndarray:

@@ -62,12 +62,11 @@ def quadrant(h: Any, k: Any, r: Any, nodes: int = 24) -> Any:
     return ndtr(h) * ndtr(k) + angle / (2 * jnp.pi) * (w @ inner)
 
 
-def _quadrants(omega: Any, V: Any) -> tuple[Any, Any, Any]:
-    """Probabilities that both indices are positive, both negative, of different signs."""
+def _quadrants(first: Any, second: Any, omega: Any, V: Any) -> Any:
+    """Probability that the indices have the given signs."""
     scale = jnp.sqrt(jnp.diagonal(V))
     h, k = omega[0] / scale
-    r = V[0, 1] / (scale[0] * scale[1])
-    return quadrant(h, k, r), quadrant(-h, -k, r), quadrant(h, -k, -r) + quadrant(-h, k, -r)
+    return quadrant(first * h, second * k, first * second * V[0, 1] / (scale[0] * scale[1]))
 
 
 @shipped
@@ -75,8 +74,8 @@ def sign_product() -> Link:
     """y = sign(z_1 z_2)."""
 
     def log_partition(y: Any, omega: Any, V: Any) -> Any:
-        both, neither, mixed = _quadrants(omega, V)
-        return jnp.log(jnp.maximum(jnp.where(y > 0, both + neither, mixed), TINY))
+        second = jnp.where(y > 0, 1.0, -1.0)
+        return jnp.log(jnp.maximum(sum(_quadrants(a, a * second, omega, V) for a in (1.0, -1.0)), TINY))
 
     return Link(
         1,
@@ -92,8 +91,10 @@ def sign_committee() -> Link:
     """y = +1, -1 or 0 as z_1 and z_2 are both positive, both negative, or neither (arXiv:1806.05451)."""
 
     def log_partition(y: Any, omega: Any, V: Any) -> Any:
-        both, neither, mixed = _quadrants(omega, V)
-        return jnp.log(jnp.maximum(jnp.where(y > 0, both, jnp.where(y < 0, neither, mixed)), TINY))
+        # One quadrant if the signs are equal, two if not.
+        first = jnp.where(y < 0, -1.0, 1.0)
+        one, other = _quadrants(first, jnp.where(y == 0, -1.0, first), omega, V), _quadrants(-1.0, 1.0, omega, V)
+        return jnp.log(jnp.maximum(one + jnp.where(y == 0, other, 0.0), TINY))
 
     return Link(
         1,

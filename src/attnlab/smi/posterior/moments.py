@@ -25,38 +25,43 @@ from attnlab.smi.posterior.points import points_moments
 from attnlab.smi.posterior.result import Posterior
 from attnlab.smi.posterior.target import coordinates
 
-# First and last number of nodes a side of the grid, by dimension. Ranges of a user are wider than the posterior and
-# start finer.
-WHITENED_SIDES = {1: (65, 4001), 2: (31, 241), 3: (17, 61)}
-RANGE_SIDES = {1: (251, 4001), 2: (61, 241), 3: (31, 61)}
-POINTS = (64, 512)  # of each component of the proposal
-MARGIN = 1.05  # of the least effective sample size that a coarser rule is expected to keep
+# Nodes a side of the grid, by dimension. On a line they cost little and each new size is compiled: large steps. Ranges
+# of a user are wider than the posterior and start finer.
+WHITENED_SIDES = {1: (65, 513, 4001), 2: (31, 43, 61, 85, 121, 171, 241), 3: (17, 25, 35, 61)}
+RANGE_SIDES = {1: (251, 2001, 4001), 2: (61, 85, 121, 171, 241), 3: (31, 43, 61)}
+POINTS = (64, 128, 256, 512)  # of each component of the proposal
+MARGIN = 1.05  # of the least effective sample size that another rule is expected to keep
 
 
 class Rule(NamedTuple):
-    """The size of an integration rule, and the least effective sample size that it must keep."""
+    """Sizes of an integration rule, the place of the present one, and the least effective sample size to keep."""
 
-    size: int
-    last: int
-    least: float
-    power: float
-    growth: int = 2
-    first: int = 1
+    sizes: tuple[int, ...]
+    least: float = 0.0
+    power: float = 1.0
+    place: int = 0
 
-    def finer(self) -> Rule:
-        """The next rule of the ladder."""
-        return self._replace(size=min(self.growth * (self.size - self.size % 2) + self.size % 2, self.last))
+    @property
+    def size(self) -> int:
+        """Nodes a side, or points of a component."""
+        return self.sizes[self.place]
 
     def after(self, ess: float) -> Rule:
-        """The coarser rule, if it resolves posteriors whose 1 % quantile of the sample size is ``ess`` here."""
-        smaller = (self.size - self.size % 2) // self.growth + self.size % 2
-        enough = ess**self.power >= MARGIN * self.growth * self.least
-        return self._replace(size=smaller) if self.least and enough and smaller >= self.first else self
+        """The coarsest rule that resolves posteriors whose 1 % quantile of the sample size is ``ess`` here.
+
+        The sample size to the power 1/D is proportional to the nodes a side. Where it is too small here that is not
+        reliable, and the next rule is at least one step finer.
+        """
+        lowest = 0 if (here := ess**self.power) >= self.least else self.place + 1
+        for place, size in enumerate(self.sizes):
+            if place >= lowest and (place == self.place or here * size >= MARGIN * self.least * self.size):
+                return self._replace(place=place)
+        return self._replace(place=len(self.sizes) - 1)
 
     @property
     def at_end(self) -> bool:
         """Whether no finer rule is allowed."""
-        return self.size >= self.last
+        return self.place == len(self.sizes) - 1
 
     def resolves(self, ess: jax.Array | np.ndarray) -> bool:
         r"""Whether the 1 % quantile of ESS^(1/D) reaches its least value.
@@ -76,16 +81,13 @@ def one_percent(ess: jax.Array | np.ndarray) -> float:
 def first_rule(link: Link, nodes: int | None = None) -> Rule:
     """The coarsest rule of the link's route; with ``nodes`` that size and no other."""
     if link.route == "closed":
-        return Rule(1, 1, 0.0, 1.0)
+        return Rule((1,))
     if link.route == "points":
-        rule = Rule(*POINTS, 20.0, 1.0, first=POINTS[0])
+        rule = Rule(POINTS, 20.0)
     else:
         dimension = coordinates(link)
-        sides = RANGE_SIDES if link.has_ranges else WHITENED_SIDES
-        # On a line nodes cost little and each new size is compiled: large steps.
-        first, last = sides[dimension]
-        rule = Rule(first, last, 2.2, 1.0 / dimension, 8 if dimension == 1 else 2, first)
-    return rule if nodes is None else rule._replace(size=integer("nodes", nodes, low=3), last=nodes, first=nodes)
+        rule = Rule((RANGE_SIDES if link.has_ranges else WHITENED_SIDES)[dimension], 2.2, 1.0 / dimension)
+    return rule if nodes is None else rule._replace(sizes=(integer("nodes", nodes, low=3),))
 
 
 def posterior(link: Link, size: int, order: int) -> Posterior:

@@ -145,6 +145,8 @@ def _start(start: Any, link: Link) -> tuple[np.ndarray, float]:
 def _without_side(moves: Map, run: Run, side: float) -> Run:
     """The fixed point without side information, on which directions whose overlap is proportional to it have none."""
     v, basis = np.linalg.eigh(run.V)
+    if v.max() < EXACT:
+        return run
     if (1 - v <= SMALL).any():
         again = moves.run(run.V, 4 * side, run.found.rule)
         raised = 1 - np.einsum("kia,kij,kja->ka", basis, again.V, basis)

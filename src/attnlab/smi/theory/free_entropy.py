@@ -97,5 +97,5 @@ def _log_z(link: Link, size: int, normals: jax.Array, root: Roots) -> jax.Array:
 @float64
 def log_evidence(link: Link, Q: np.ndarray, points: Points) -> np.ndarray:
     """Psi(Q) = E log Z(y; omega, V) of every scramble; up to the normalisation of the link's density."""
-    found = _log_z(link, first_rule(link).finer().size, jnp.asarray(points.normals), roots(np.eye(link.rank) - Q))
+    found = _log_z(link, first_rule(link).sizes[:2][-1], jnp.asarray(points.normals), roots(np.eye(link.rank) - Q))
     return np.asarray((points.weights * np.asarray(found)).sum(axis=1))

@@ -123,7 +123,8 @@ def draw(link: Link, x: jax.Array, root: Roots, stretch: float = 1.0) -> Draw:
 def batch(link: Link, size: int) -> int:
     """Sequences whose posteriors are computed at once."""
     dimension = coordinates(link) if link.route == "grid" else 1
-    return max(1, BATCH_NODES // (size**dimension if link.route != "closed" else 128))
+    # A power of two divides the number of draws: a remainder would be compiled as a second loop.
+    return 1 << (max(1, BATCH_NODES // (size**dimension if link.route != "closed" else 128)).bit_length() - 1)
 
 
 @functools.partial(jax.jit, static_argnames=("link", "size"))
@@ -180,7 +181,7 @@ def gain(link: Link, V: np.ndarray, points: Points, rule: Rule | None = None) ->
         resolved = rule.resolves(ess)
         if resolved or rule.at_end:
             break
-        rule = rule.finer()
+        rule = rule.after(one_percent(ess))
     symmetric = 0.5 * (crossed + crossed.swapaxes(1, 2))
     floor = 0.0
     if link.route == "points" and np.isfinite(product).all():

@@ -22,7 +22,7 @@ import numpy as np
 from attnlab.common.precision import float64
 from attnlab.smi.draws import replicate_normals
 from attnlab.smi.link import Link
-from attnlab.smi.posterior.moments import Rule, first_rule, posterior
+from attnlab.smi.posterior.moments import Rule, first_rule, one_percent, posterior
 from attnlab.smi.theory.gains import Roots, batch, draw, roots
 
 STRETCH = 1.35
@@ -49,16 +49,19 @@ class Stability(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames=("link", "size"))
-def _sums(link: Link, size: int, normals: jax.Array, root: Roots, B: jax.Array) -> tuple[jax.Array, ...]:
-    """Means over the draws of every scramble: F by two products, and E sum_t E[z_t] E[z_t]^T on U."""
-    moments, T, u = posterior(link, size, order=2), link.tokens, B.shape[1]
-    eye = jnp.einsum("ts,ab->tasb", jnp.eye(T), jnp.eye(u))
+def _sums(link: Link, size: int, normals: jax.Array, root: Roots) -> tuple[jax.Array, ...]:
+    """Means over the draws of every scramble: F by two products, and E sum_t E[z_t] E[z_t]^T, on all directions.
+
+    Both are projected on U afterwards, so that one compiled function serves all steps of a staircase.
+    """
+    moments, T, r = posterior(link, size, order=2), link.tokens, link.rank
+    eye = jnp.einsum("ts,ab->tasb", jnp.eye(T), jnp.eye(r))
 
     def couplings(second: jax.Array) -> jax.Array:
-        return jnp.einsum("tisj,ia,jb->tasb", second.reshape(T, link.rank, T, link.rank), B, B) - eye
+        return second.reshape(T, r, T, r) - eye
 
     def product(one: jax.Array, other: jax.Array) -> jax.Array:
-        return jnp.einsum("tasb,tcsd->acbd", one, other).reshape(u * u, u * u)
+        return jnp.einsum("tasb,tcsd->acbd", one, other)
 
     def one(sequence: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, ...]:
         x, label = sequence
@@ -69,8 +72,12 @@ def _sums(link: Link, size: int, normals: jax.Array, root: Roots, B: jax.Array) 
         found = moments(drawn.y, drawn.omega, root.L, label)
         G, again = couplings(found.second), couplings(found.second_again)
         truth = couplings(jnp.outer(drawn.s, drawn.s))
-        mean, mean_again = found.mean @ B, found.mean_again @ B
-        return weight * product(G, again), weight * product(G, truth), weight * mean.T @ mean_again, found.ess
+        return (
+            weight * product(G, again),
+            weight * product(G, truth),
+            weight * found.mean.T @ found.mean_again,
+            found.ess,
+        )
 
     R, n, width = normals.shape
     *sums, ess = jax.lax.map(one, (normals.reshape(R * n, width), jnp.arange(R * n)), batch_size=batch(link, size))
@@ -85,20 +92,21 @@ def stability(
     normals = jnp.asarray(replicate_normals(2 * link.dimension + link.noise, draws, replicates, "stability", *tags))
     root, rule = roots(np.eye(link.rank) - Q), rule or first_rule(link)
     while True:
-        product, cross, mean, ess = _sums(link, rule.size, normals, root, jnp.asarray(B))
+        *found, ess = _sums(link, rule.size, normals, root)
         if (resolved := rule.resolves(ess)) or rule.at_end:
             break
-        rule = rule.finer()
-    means = B @ _significant(np.asarray(mean))
-    value, error, M = _leading(np.asarray(product))
-    crossed, cross_error, _ = _leading(np.asarray(cross))
+        rule = rule.after(one_percent(ess))
+    pairs = np.kron(B, B)
+    product, cross = (pairs.T @ np.asarray(F).reshape(len(F), len(pairs), -1) @ pairs for F in found[:2])
+    means = B @ _significant(B.T @ np.asarray(found[2]) @ B)
+    value, error, M = _leading(product)
+    crossed, cross_error, _ = _leading(cross)
     reason = ""
     if not resolved:
-        least = float(jnp.quantile(ess, 0.01))
-        reason = f"the posterior is too narrow for the integration rule (effective sample size {least:.3g})"
+        reason = f"the posterior is too narrow for the integration rule (effective sample size {one_percent(ess):.3g})"
     elif abs(value - crossed) > max(AGREE * np.hypot(error, cross_error), 1e-2 * value, 1e-9) and not means.size:
         reason = f"two estimates of the growth rate differ: {value:.4g} and {crossed:.4g}"
-    if not _grows(np.asarray(product)):
+    if not _grows(product):
         value = 0.0
     sizes, basis = np.linalg.eigh(M)
     learned = B @ basis[:, sizes > SHARE * sizes[-1]]
