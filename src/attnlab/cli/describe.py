@@ -56,5 +56,9 @@ def describe(
 
 
 def _short(value: Any) -> str:
-    text = "" if value is None else str(value)
+    """A value of a knob; six digits of a number."""
+    if isinstance(value, list):
+        text = f"[{', '.join(map(_short, value))}]"
+    else:
+        text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -8,7 +8,7 @@ from typing import Any
 
 from attnlab.lab.drawn import Mark
 
-_SPECIAL = {"%": r"\%", "&": r"\&", "#": r"\#", "_": r"\_"}
+_SPECIAL = {"%": r"\%", "&": r"\&", "#": r"\#", "_": r"\_", "^": r"\^{}", "~": r"\~{}"}
 # Beyond this a line of a picture is thinned: TeX runs out of memory on long lists of coordinates.
 MOST_COORDINATES = 200
 
