@@ -60,7 +60,10 @@ GROWTH = Figure(
     name="mha.growth",
     title="Work of recovery against width and heads",
     paper=PAPER,
-    shows="On generic layers the work grows as a power of the width, and the number of steps hardly grows at all.",
+    shows=(
+        "On generic layers the work of Levenberg-Marquardt from random starts (ours) grows as a power of the width; "
+        "the number of steps hardly grows at all."
+    ),
     scales={
         "quick": [
             Grid({**_LAYER, "tokens_law": "boolean", "n_heads": [1, 2, 3], "d": [4, 6, 8, 12]}, seeds=10),

@@ -87,7 +87,10 @@ HULL = Figure(
     name="mha.hull",
     title="The body's long axes are the affine hull of the heads",
     paper=PAPER,
-    shows="As agreeing rows accumulate, m - 1 axes stay long and all others shrink: the long ones span the heads.",
+    shows=(
+        "As agreeing rows accumulate, m - 1 axes of the body stay long and all others shrink: the long ones span the "
+        "heads. Phases 1 to 5 of the paper alone, no search and no refinement."
+    ),
     scales={
         "quick": [
             Grid({**_LAYER, "n_heads": 2, "rho": 2.0, "n": [3000, _EXAMPLES]}, seeds=10),

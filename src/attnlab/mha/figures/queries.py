@@ -83,8 +83,8 @@ QUERIES = Figure(
     title="One head from value queries",
     paper=PAPER,
     shows=(
-        "A single head is found exactly from d + d^2 answers, from 2 d wide ones, from order r d at rank r; errors "
-        "scale with the tolerance."
+        "A single head is found exactly by closed forms from d + d^2 answers, from 2 d wide ones, from order r d at "
+        "rank r (alternating least squares); errors scale with the tolerance."
     ),
     scales={
         "quick": [
