@@ -129,12 +129,13 @@ def direction(factors: Factors, X: Array, Y: Array, mu: Array, key: Array) -> tu
 
 
 def _block_diagonal(product: Callable[[Factors], Factors], factors: Factors, key: Array) -> Factors:
-    total = jax.tree.map(lambda f: jnp.zeros((len(f), 1, 1)), factors)
-    for one in jax.random.split(key, _PROBES):
+    def probe(one: Array) -> Factors:
         keys = jax.random.split(one, 2)
         signs = tuple(jax.random.rademacher(k, f.shape, dtype=f.dtype) for k, f in zip(keys, factors, strict=True))
-        blocks = jax.tree.map(lambda s, p: jnp.mean(s * p, axis=(1, 2), keepdims=True), signs, product(signs))
-        total = jax.tree.map(jnp.add, total, blocks)
+        return jax.tree.map(lambda s, p: jnp.mean(s * p, axis=(1, 2), keepdims=True), signs, product(signs))
+
+    # A loop of the program and not of Python: the product is compiled once and not for each probe.
+    total = jax.tree.map(lambda b: jnp.sum(b, axis=0), jax.lax.map(probe, jax.random.split(key, _PROBES)))
     largest = jnp.maximum(jnp.max(total[0]), jnp.max(total[1]))
     return jax.tree.map(lambda t: jnp.maximum(t, _FLOOR * largest) / _PROBES, total)
 
