@@ -6,12 +6,14 @@ import contextlib
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 from attnlab.common.drawing import panels
 from attnlab.common.figure import Figure, Grid
 from attnlab.lab import DaskEngine, LocalWorkers, SerialEngine, registry
+from attnlab.lab.engine import work
 from attnlab.lab.outcome import Outcome, compute
 from attnlab.lab.page import report
 from attnlab.lab.runner import collect, compute_cells, missing_cells
@@ -92,9 +94,13 @@ def overhead(folder: Path, n: int = 300, sizes: tuple[int, ...] = (50, 200, 800)
     ]
 
 
-def driver_cost(workers: int, n: int = 2000) -> tuple[float, float]:
+def driver_cost(workers: int, n: int = 2000, batch: int = work.BATCH_CELLS) -> tuple[float, float]:
     """CPU milliseconds of the driver for a cell that takes no time, and cells in a second, on local workers."""
-    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "s.sqlite", writable=True) as store:
+    with (
+        mock.patch.object(work, "BATCH_CELLS", batch),
+        tempfile.TemporaryDirectory() as folder,
+        Store(Path(folder) / "s.sqlite", writable=True) as store,
+    ):
         marks: list[tuple[float, float]] = []
         engine = DaskEngine(LocalWorkers(workers)) if workers else SerialEngine()
         cells = figure(n, 0.0).cells("quick")
@@ -118,7 +124,9 @@ def throughput() -> list[Row]:
             rows.append(
                 Row("lab: empty cells on 8 local workers", rate, "1/s", ">= 1000", f"{cost:.2f} ms of the driver")
             )
-    return rows
+    cost, rate = driver_cost(2, batch=1)
+    detail = f"as cells that take longer than {work.BATCH_SECONDS} s; 2 local workers, {rate:.0f} cells a second"
+    return [*rows, Row("lab: driver CPU per cell sent alone", cost, "ms", "<= 5", detail)]
 
 
 def late_workers(folder: Path, n: int = 240, sleep: float = 0.5, workers: int = 8) -> Row:
