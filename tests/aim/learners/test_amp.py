@@ -47,6 +47,15 @@ def test_recovery_beyond_the_threshold_is_exact_or_not_success():
         assert (((model.S_ - task.S) ** 2).sum() / 50 < 1e-3) == model.converged_
 
 
+def test_a_wrong_matrix_that_fits_the_data_is_not_success():
+    """Rank 8 at d = 40, 1.4 times the threshold: the data are fitted with 29 directions, at an error of 0.9."""
+    task, X, y = instance(40, 0.13, 1, rho=0.2)
+    model = aim.AMP(0.2, max_iter=300)
+    with pytest.warns(ConvergenceWarning, match="more than rho d directions"):
+        model.fit(X, y, truth=task.S)
+    assert model.trace_["mse"][-1] > 0.5
+
+
 def test_the_scale_that_hardmax_does_not_see_is_the_prior_s():
     task = aim.Task(50, rho=0.2, channel="hardmax", seed=3)
     model = aim.AMP(0.2, "hardmax").fit(*task.sample(task.n_samples(2.0), seed=103), truth=task.S)

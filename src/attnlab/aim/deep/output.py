@@ -62,7 +62,7 @@ class DeepOutput:
             g = Softmax(self.beta).g(seen, omega[0], V[0], self.layout)[None]
             return g, (g**2).sum(axis=2)
         if self.planar:
-            out = channel.output_functions(seen, *omega, *V, self.skip, self.beta)
+            out = channel.output_functions(seen, omega[0], omega[1], V[0], V[1], self.skip, self.beta)
             g = jnp.stack([out.g1, out.g2])
             return g, (g**2).sum(axis=2)
         sets = [posterior.points(self.layers, self.tokens, POINTS, number) for number in (1, 2)]

@@ -76,7 +76,7 @@ def phase_plane(ax: Axes, records: Records, law: Callable[[float], Task], right:
     for recovered, face, label in ((True, "white", "AMP recovers"), (False, "none", "AMP does not")):
         found = [(row["alpha"], row["rho"]) for row in records if (row["mse"] < RECOVERED) == recovered]
         x, y = zip(*found, strict=True) if found else ((), ())
-        style = {"markersize": 5, "markerfacecolor": face, "markeredgecolor": "white", "linestyle": ""}
+        style: Any = {"markersize": 5, "markerfacecolor": face, "markeredgecolor": "white", "linestyle": ""}
         ax.plot(x, y, "o", **style, label=label, gid="simulation")
     ax.set(xlabel=SAMPLES, yscale="log", xlim=(0, right), ylim=(0.1, 3))
     ax.grid(False)

@@ -31,7 +31,7 @@ PATIENCE = 8  # iterations after which the change should be smaller
 CROWDED = 100.0  # alpha k d below which single sequences stand out and more damping is needed
 
 
-class AMP(MessagePassing, IndexedPredictor):
+class AMP(IndexedPredictor, MessagePassing):
     """The Bayes-optimal estimate of S by message passing.
 
     Parameters

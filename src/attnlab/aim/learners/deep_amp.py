@@ -9,6 +9,7 @@ Source: derived here from arXiv:2506.01582.  Status: exact cross term only for t
 from __future__ import annotations
 
 import functools
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -52,7 +53,6 @@ class DeepAMP(MessagePassing, TokenRegressor):
     """
 
     needs = ("rho", "layers", "skip", "beta")
-    prior = tied
 
     def __init__(
         self,
@@ -72,6 +72,11 @@ class DeepAMP(MessagePassing, TokenRegressor):
         self.damping = damping
         self.max_iter = max_iter
         self.tol = tol
+
+    @property
+    def prior(self) -> ModuleType:
+        """The spectrum of the prior."""
+        return tied
 
     @property
     def layout_(self) -> Layout:

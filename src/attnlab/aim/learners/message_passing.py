@@ -39,6 +39,7 @@ from attnlab.common.stopping import ended
 
 DIVERGED = 10.0  # self-overlap in units of Q_0 that no estimate can reach
 FAITHFUL = 3.0  # mean |g|^2 over its expectation beyond which V is not the variance of the indices
+VANISHED = 1e-3  # predicted error below which S counts as recovered, and share of Q_0 beyond its rank that it may have
 ROUNDING = 1e-4  # variance of the indices below which that does not matter
 
 # (S, C, V, damping) to A^T g and mean |g|^2, layer by layer
@@ -51,9 +52,19 @@ class MessagePassing:
     rho: float
     max_iter: int
     tol: float
-    prior: ModuleType
-    layout_: Layout
     trace_: dict[str, list[Any]]
+    S_: np.ndarray
+    predicted_mse_: Any
+
+    @property
+    def prior(self) -> ModuleType:
+        """The spectrum of the prior."""
+        raise NotImplementedError
+
+    @property
+    def layout_(self) -> Layout:
+        """Which queries meet which keys."""
+        raise NotImplementedError
 
     def _strengths(self, V: np.ndarray, measured: np.ndarray) -> np.ndarray:
         """E|g|^2 of every layer."""
@@ -67,10 +78,12 @@ class MessagePassing:
         """The share of the old messages in the next iteration."""
         raise NotImplementedError
 
-    def _iterate(self, sweep: Sweep, array: Any, alpha: float, truth: Any, S: np.ndarray, error: np.ndarray) -> None:
-        """Run to convergence from estimates S (layers, d, d) with errors ``error`` (layers,)."""
-        layers, d, _ = S.shape
-        S, reference = [array(s) for s in S], None if truth is None else [array(s) for s in truth]
+    def _iterate(
+        self, sweep: Sweep, array: Any, alpha: float, truth: Any, start: np.ndarray, error: np.ndarray
+    ) -> None:
+        """Run to convergence from estimates ``start`` (layers, d, d) with errors ``error`` (layers,)."""
+        layers, d, _ = start.shape
+        S, reference = [array(s) for s in start], None if truth is None else [array(s) for s in truth]
         V, damping, rate, limit = error, 0.0, self.layout_.rate, self.prior.finite_size(d)
         self.trace_ = {}
         reason, began = "max_iter reached", time.perf_counter()
@@ -92,9 +105,7 @@ class MessagePassing:
                 reason = "diverged"
                 break
             if (change < self.tol).all():
-                excess = measured / expected  # the real variance of the indices is about V * excess
-                faithful = ((excess < FAITHFUL) | (V * excess < ROUNDING)).all()
-                reason = "tolerance reached" if faithful else "the messages do not have the variance they assume"
+                reason = self._verdict(S, error, V, measured / expected)
                 break
             damping = self._damping(alpha, d)
         if reason == "diverged":
@@ -103,6 +114,18 @@ class MessagePassing:
         self.S_, self.predicted_mse_ = np.stack([np.asarray(s, dtype=np.float64) for s in S]), error
         n_iter = len(self.trace_.get("change", []))
         ended(self, converged=reason == "tolerance reached", reason=reason, n_iter=n_iter)
+
+    def _verdict(self, S: list[Any], error: np.ndarray, V: np.ndarray, excess: np.ndarray) -> str:
+        """Whether what has settled is an estimate of the predicted error."""
+        # the real variance of the indices is about V * excess
+        if not ((excess < FAITHFUL) | (V * excess < ROUNDING)).all():
+            return "the messages do not have the variance they assume"
+        # At small d a wrong matrix can fit all data: its rank tells, where the error is predicted to vanish.
+        recovered = [np.asarray(s) for s, e in zip(S, error, strict=True) if e < VANISHED]
+        most = VANISHED * self.prior.second_moment(self.rho)
+        if self.rho < 1 and any(_beyond(s, round(self.rho * len(s))) > most for s in recovered):
+            return "the estimate fits the data and has more than rho d directions"
+        return "tolerance reached"
 
     def _denoised(self, R: Any, noise: float, error: float) -> Any:
         return self._scaled(denoise(R, noise, self.rho, symmetric=self.layout_.tied), error)
@@ -116,6 +139,11 @@ class MessagePassing:
         for name, value in (entry | {"predicted_mse": error, "noise": noise}).items():
             self.trace_.setdefault(name, []).append(value.tolist() if len(value) > 1 else float(value[0]))
         self.trace_.setdefault("seconds", []).append(time.perf_counter() - began)
+
+
+def _beyond(S: np.ndarray, rank: int) -> float:
+    """Squared singular values beyond the largest ``rank``, per dimension."""
+    return float((np.linalg.svd(S, compute_uv=False)[rank:] ** 2).sum()) / len(S)
 
 
 def _distances(S: Any, old: Any, truth: Any) -> list[float]:

@@ -132,12 +132,13 @@ def deep_state_evolution(
     if not planar and not np.isinf(rho):
         raise NotSolved(f"rho must be inf beyond two layers and two tokens, got {rho:g}: the cross term is not known")
     residual, spread = np.inf, np.zeros(len(start))
-    options = {"skip": skip, "beta": beta, "samples": samples, "seed": seed_sequence(seed)}
+    options: Any = {"skip": skip, "beta": beta, "samples": samples, "seed": seed_sequence(seed)}
     for _ in range(integer("max_iter", max_iter, low=1)):
         if planar:
-            strength, error = (np.diag(found) for found in deep_strength(*map(float, path[-1]), rho, **options))
+            V1, V2 = (float(v) for v in path[-1])
+            strength, error = (np.diag(found) for found in deep_strength(V1, V2, rho, **options))
         else:
-            found = layer_strengths(path[-1], tokens=tokens, **options)
+            found = layer_strengths(path[-1].tolist(), tokens=tokens, **options)
             strength, error = found.value, found.error
         path.append(np.maximum(denoising_mmse(1 / (2 * alpha * strength), rho), 1e-6))
         # d log F / d log q_hat is between -1 and 0, so the relative error of q_hat bounds that of V.
