@@ -37,8 +37,8 @@ def draw(records: Records) -> Canvas:
     ax.set_ylabel(r"width $\rho = r/d$")
     ax.set_title(f"softmax, $T = {records.values('tokens')[0]}$", loc="left", fontsize=8)
     legend = ax.legend(
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.01),
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.01),
         ncols=3,
         frameon=True,
         labelcolor="white",
