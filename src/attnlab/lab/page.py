@@ -118,12 +118,12 @@ def report(results: Sequence[Result], folder: str | os.PathLike[str], *, waiting
 
 def _entry(result: Result, out: Path) -> Entry:
     shown, problem = _picture(result, out)
-    encoded = (base64.b64encode(png).decode() for png in (shown.wide, shown.narrow))
+    picture, narrow = (base64.b64encode(png).decode() for png in (shown.wide, shown.narrow))
     wide = bool(shown.wide) and pictures.aspect(shown.wide) > WIDE
     devices = sorted(result.made.devices - {""})
     knobs = result.figure.knobs(result.scale)
     seconds = _duration(result.seconds)
-    return Entry(result, *encoded, shown.content, wide, knobs, seconds, result.versions, devices, problem)
+    return Entry(result, picture, narrow, shown.content, wide, knobs, seconds, result.versions, devices, problem)
 
 
 def _picture(result: Result, out: Path) -> tuple[pictures.Pictures, str]:
