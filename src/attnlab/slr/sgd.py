@@ -4,15 +4,16 @@ r"""Stochastic gradient descent of erf attention, simulated exactly in law by th
 symbol                   meaning
 =======================  =====================================================================================
 B, L                     sequences in a batch and tokens in a sequence
-frame                    an orthonormal basis of span(k*, v*, k, v), in this order
+frame                    an orthonormal basis of span(k, v, k*, v*), in this order
 A_bl, V_bl               X_bl.k and X_bl.v
 e_b                      T(X_b) - y_b, the error
 c^k_bl, c^v_bl           what token (b, l) contributes to the gradients: g = sum c_bl X_bl
 =======================  =====================================================================================
 
-A token enters the coefficients only through its four components in the frame. Given the coefficients, the components of
-the two gradients outside the frame are a Gaussian pair in R^(d-4); only their lengths and angle matter, a 2 x 2 Wishart
-matrix. So a step costs 4BL + B normals and three more numbers, whatever the dimension.
+A token of noise enters the coefficients only through its first two components in the frame, an informative one through
+all four. Given the coefficients, every other component of the two gradients is a Gaussian pair: drawn for the third and
+fourth, and for the d - 4 outside the frame only their lengths and angle matter, a 2 x 2 Wishart matrix. So a step costs
+2BL + (2K + 1)B normals and seven more numbers, whatever the dimension.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def simulate_sgd(
     n_steps, log_every = integer("n_steps", n_steps, low=0), integer("log_every", log_every, low=1)
     options = positive("lam", lam), positive("step", step), task.noise_std, nonnegative("decay", decay)
     root = seed_sequence(seed)
-    streams = [stream(root, "data", "slr", "sgd", kind) for kind in ("tokens", "first", "cross", "second")]
+    streams = [stream(root, "data", "slr", "sgd", kind) for kind in ("tokens", "first", "normal", "second")]
     with placed(compute, simulate_sgd):
         return _simulate(start, law, d, batch_size, options, n_steps, log_every, streams)
 
@@ -85,24 +86,26 @@ def _simulate(
     streams: list[np.random.Generator],
 ) -> np.ndarray:
     """Random numbers are drawn by NumPy in blocks, and consumed by one compiled scan per block."""
-    law, options = Setting(*map(np.float64, law)), tuple(map(np.float64, options))
     # one stream for each kind of number: the trajectory does not depend on the size of the blocks
-    tokens, first, cross, second = streams
-    runs, L = len(start), int(law.L)
+    tokens, first, rest, second = streams
+    runs, L, K = len(start), int(law.L), int(law.K)
+    law, options = Setting(*map(np.float64, law)), tuple(map(np.float64, options))
     state: tuple[Any, ...] = tuple(start.T)
     path = [start]
+    rows = 2 * L + 2 * K + 1
     # at most 2e7 random numbers (80 MB) at a time
-    block = max(1, min(log_every, int(2e7 / (runs * (4 * L + 1) * batch_size))))
+    block = max(1, min(log_every, int(2e7 / (runs * rows * batch_size))))
     done = 0
     while done < n_steps:
         size = min(block, n_steps - done, log_every - done % log_every)
-        normals = tokens.standard_normal((size, 4 * L + 1, batch_size, runs), dtype=np.float32)
+        normals = tokens.standard_normal((size, rows, batch_size, runs), dtype=np.float32)
+        plane, others, noise = np.split(normals, [2 * L, 2 * L + 2 * K], axis=1)
         outside = (
             first.chisquare(d - 4, (size, runs)),
-            cross.standard_normal((size, runs)),
+            rest.standard_normal((size, 5, runs)),
             second.chisquare(d - 5, (size, runs)),
         )
-        state = _scan()(state, np.float64(done), normals, outside, law, options)
+        state = _scan()(state, np.float64(done), (plane, others, noise[:, 0], outside), law, options)
         done += size
         if done % log_every == 0 or done == n_steps:
             path.append(np.stack(state, axis=1))
@@ -115,59 +118,108 @@ def _scan() -> Any:
     import jax
 
     @jax.jit
-    def scan(state: Any, first: Any, normals: Any, outside: Any, law: Any, options: Any) -> Any:
+    def scan(state: Any, first: Any, drawn: Any, law: Any, options: Any) -> Any:
         def body(carry: Any, drawn: Any) -> Any:
             t, state = carry
-            normals, outside = drawn
-            return (t + 1, _step(state, t, normals, outside, law, options)), None
+            return (t + 1, _step(state, t, drawn, law, options)), None
 
-        (_, state), _ = jax.lax.scan(body, (first, state), (normals, outside))
+        (_, state), _ = jax.lax.scan(body, (first, state), drawn)
         return state
 
     return scan
 
 
-def _step(state: Any, t: Any, normals: Any, outside: Any, law: Setting, options: Any) -> Any:
+def _step(state: Any, t: Any, drawn: Any, law: Setting, options: Any) -> Any:
     """The overlaps after one step. JAX is imported here, so that importing the theory does not."""
+    import jax
+    import jax.numpy as jnp
+
+    lam, alpha, noise_std, decay = options
+    rho = state[4]
+    s = jnp.sqrt(jnp.maximum(1 - rho**2, 0.0))
+    k_star, v_star = _planted(state, s)
+    k, v = [1 + 0 * rho, 0 * rho, 0 * rho, 0 * rho], [rho, s, 0 * rho, 0 * rho]
+    # In single precision, as the normals are: rounding is 1e-7 of a gradient's own fluctuation, and the erf and exp of
+    # all tokens are most of the cost. The state stays in double precision.
+    given = drawn, (k_star, v_star, v), law, lam / (1 + decay * t), noise_std
+    single = jax.tree.map(lambda x: x.astype(jnp.float32), given)
+    g_k, g_v, outside = jax.tree.map(lambda x: x.astype(jnp.float64), _gradients(*single))
+    along_k, along_v = _dot(k, g_k), _dot(v, g_v)
+    k = [x - alpha * (g - along_k * x) for x, g in zip(k, g_k, strict=True)]
+    v = [x - alpha * (g - along_v * x) for x, g in zip(v, g_v, strict=True)]
+    out_kk, out_kv, out_vv = outside
+    norm_k, norm_v = jnp.sqrt(_dot(k, k) + alpha**2 * out_kk), jnp.sqrt(_dot(v, v) + alpha**2 * out_vv)
+    return (
+        _dot(k, k_star) / norm_k,
+        _dot(v, v_star) / norm_v,
+        _dot(v, k_star) / norm_v,
+        _dot(k, v_star) / norm_k,
+        (_dot(k, v) + alpha**2 * out_kv) / (norm_k * norm_v),
+    )
+
+
+def _gradients(drawn: Any, frame: Any, law: Setting, lam: Any, noise_std: Any) -> Any:
+    """Both gradients in the frame, and their squared lengths and inner product outside it."""
     import jax.numpy as jnp
     from jax.scipy.special import erf
 
-    lam, alpha, noise_std, decay = options
-    lam = lam / (1 + decay * t)
+    plane, others, noise, (first, normals, second) = drawn
+    k_star, v_star, (rho, s, *_) = frame
+    # tokens (L, B, runs): two components of all, the other two of the K informative ones, which come first
+    plane, others = (part.reshape(2, -1, *noise.shape) for part in (plane, others))
+    K = others.shape[1]
+    informative = (jnp.arange(plane.shape[1]) < K)[:, None, None]
+    scale = jnp.where(informative, law.gamma, 1)
+    X1, X2 = (scale * x + law.mu * informative * c for x, c in zip(plane, k_star[:2], strict=True))
+    X3, X4 = law.gamma * others[0] + law.mu * k_star[2], law.gamma * others[1]
+    V = rho * X1 + s * X2
+    weight = erf(lam * X1)
+    target = _dot([jnp.sum(x[:K], axis=0) for x in (X1, X2, X3, X4)], v_star) / jnp.sqrt(law.K)
+    error = 2 / len(noise) * (jnp.sum(weight * V, axis=0) - target - noise_std * noise)
+    c_k = error * lam * (2 / math.sqrt(math.pi)) * jnp.exp(-((lam * X1) ** 2)) * V
+    c_v = error * weight
+    # what the tokens of noise add to the third and fourth components
+    root, b, c = _cholesky(c_k[K:], c_v[K:])
+    added = root * normals[:2], b * normals[:2] + c * normals[2:4]
+    g_k, g_v = (
+        [jnp.sum(c * X1, (0, 1)), jnp.sum(c * X2, (0, 1))]
+        + [jnp.sum(c[:K] * x, (0, 1)) + more for x, more in zip((X3, X4), pair, strict=True)]
+        for c, pair in ((c_k, added[0]), (c_v, added[1]))
+    )
+    return g_k, g_v, _wishart(*_cholesky(scale * c_k, scale * c_v), first, normals[4], second)
+
+
+def _planted(state: Any, s: Any) -> tuple[list[Any], list[Any]]:
+    """k* and v* in the frame: k, the rest of v, the rest of k*, the rest of v*."""
+    import jax.numpy as jnp
+
     kappa, nu, theta, eta, rho = state
-    k3 = jnp.sqrt(jnp.maximum(1 - kappa**2 - eta**2, 0.0))
-    v3 = jnp.where(k3 > 1e-12, (rho - kappa * theta - eta * nu) / jnp.maximum(k3, 1e-12), 0.0)
-    v4 = jnp.sqrt(jnp.maximum(1 - theta**2 - nu**2 - v3**2, 0.0))
-    # tokens in the frame, (4, L, B, runs); the informative ones are the first K
-    X = normals[:-1].reshape(4, -1, *normals.shape[1:]).astype(jnp.float64)
-    informative = (jnp.arange(X.shape[1]) < law.K)[:, None, None]
-    scale = jnp.where(informative, law.gamma, 1.0)
-    X = (scale * X).at[0].add(law.mu * informative)
-    A, V = kappa * X[0] + eta * X[1] + k3 * X[2], theta * X[0] + nu * X[1] + v3 * X[2] + v4 * X[3]
-    weight = erf(lam * A)
-    target = jnp.sum(informative * X[1], axis=0) / jnp.sqrt(law.K)
-    error = jnp.sum(weight * V, axis=0) - target - noise_std * normals[-1]
-    c_v = 2 / A.shape[1] * error * weight
-    c_k = 2 / A.shape[1] * error * lam * (2 / math.sqrt(math.pi)) * jnp.exp(-((lam * A) ** 2)) * V
-    zero = jnp.zeros_like(k3)
-    k, v = jnp.stack([kappa, eta, k3, zero]), jnp.stack([theta, nu, v3, v4])
-    g_k, g_v = jnp.sum(c_k * X, axis=(1, 2)), jnp.sum(c_v * X, axis=(1, 2))
-    k, v = k - alpha * (g_k - jnp.sum(k * g_k, 0) * k), v - alpha * (g_v - jnp.sum(v * g_v, 0) * v)
-    out_kk, out_kv, out_vv = _wishart(scale * c_k, scale * c_v, outside)
-    norm_k = jnp.sqrt(jnp.sum(k**2, 0) + alpha**2 * out_kk)
-    norm_v = jnp.sqrt(jnp.sum(v**2, 0) + alpha**2 * out_vv)
-    inner = jnp.sum(k * v, 0) + alpha**2 * out_kv
-    return k[0] / norm_k, v[1] / norm_v, v[0] / norm_v, k[1] / norm_k, inner / (norm_k * norm_v)
+    # where k = ±v the rest of v has no direction, and where k* lies in the plane its own rest has none
+    safe = jnp.maximum(s, 1e-12)
+    k2, v2 = (theta - rho * kappa) / safe, (nu - rho * eta) / safe
+    k3 = jnp.sqrt(jnp.maximum(1 - kappa**2 - k2**2, 0.0))
+    v3 = jnp.where(k3 > 1e-12, -(kappa * eta + k2 * v2) / jnp.maximum(k3, 1e-12), 0.0)
+    v4 = jnp.sqrt(jnp.maximum(1 - eta**2 - v2**2 - v3**2, 0.0))
+    return [kappa, k2, k3, jnp.zeros_like(k3)], [eta, v2, v3, v4]
 
 
-def _wishart(c_k: Any, c_v: Any, outside: Any) -> Any:
+def _dot(x: Any, y: Any) -> Any:
+    return sum(a * b for a, b in zip(x, y, strict=True))
+
+
+def _cholesky(c_k: Any, c_v: Any) -> tuple[Any, Any, Any]:
+    """The factor (root, 0; b, c) of the coefficients' 2 x 2 matrix of second moments."""
+    import jax.numpy as jnp
+
+    s_kk, s_kv, s_vv = (jnp.sum(a * b, axis=(0, 1)) for a, b in ((c_k, c_k), (c_k, c_v), (c_v, c_v)))
+    root = jnp.sqrt(jnp.maximum(s_kk, 1e-30))
+    b = s_kv / root
+    return root, b, jnp.sqrt(jnp.maximum(s_vv - b**2, 0.0))
+
+
+def _wishart(root: Any, b: Any, c: Any, chi_1: Any, normal: Any, chi_2: Any) -> Any:
     """Squared lengths and inner product of the gradients outside the frame (Bartlett's decomposition)."""
     import jax.numpy as jnp
 
-    chi_1, normal, chi_2 = outside
-    s_kk, s_kv, s_vv = (jnp.sum(a * b, axis=(0, 1)) for a, b in ((c_k, c_k), (c_k, c_v), (c_v, c_v)))
-    root = jnp.sqrt(jnp.maximum(s_kk, 1e-300))
-    b = s_kv / root
-    c = jnp.sqrt(jnp.maximum(s_vv - b**2, 0.0))
     u11, u12, u22 = chi_1, jnp.sqrt(chi_1) * normal, normal**2 + chi_2
     return root**2 * u11, root * (b * u11 + c * u12), b**2 * u11 + 2 * b * c * u12 + c**2 * u22

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,21 +28,20 @@ SETTING = {"d": 400, "L": 10, "gamma": 2**-0.5, "runs": 10}
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """``runs`` initialisations through the exact map of the overlaps, with the risk at the current temperature."""
-    task = task_of(params)
     start = theory.initial_overlaps(params["d"], params["runs"], start=params["start"], seed=seed)
-    path = theory.gradient_descent(
-        task,
-        start,
-        lam=params["lam"],
-        decay=params["decay"],
-        step=params["step"],
-        n_steps=params["n_steps"],
-        log_every=params["log_every"],
-        check_step=False,
-    )
-    step = np.minimum(np.arange(len(path)) * params["log_every"], params["n_steps"])
+    return followed(params, theory.gradient_descent(task_of(params), start, **schedule(params), check_step=False))
+
+
+def schedule(params: Params) -> dict[str, Any]:
+    """The options that all iterations of the overlaps share."""
+    return {name: params[name] for name in ("lam", "decay", "step", "n_steps", "log_every")}
+
+
+def followed(params: Params, path: np.ndarray) -> Record:
+    """A trajectory of the overlaps with its excess risk at the current temperature, and where each run ends."""
+    task, step = task_of(params), np.minimum(np.arange(len(path)) * params["log_every"], params["n_steps"])
     lam = params["lam"] / (1 + params["decay"] * step)
-    excess = np.asarray(theory.risk(task, *np.moveaxis(path, 2, 0), lam=lam[:, None]))
+    excess = np.asarray(theory.risk(task, *np.moveaxis(path, 2, 0), lam=lam[:, None])) - task.noise_std**2
     return {"step_number": step, "path": path, "excess": excess, "rows": final_rows(path[-1], excess[-1])}
 
 
@@ -145,24 +145,39 @@ def _draw_distance(axes: Axes, step: np.ndarray, path: np.ndarray, bimodal: bool
         band(axes, step, distance.T, color=COLORS[2])
 
 
-def _scales(**setting: Any) -> dict[str, list[Grid]]:
-    """Thirty runs at the published settings, in three cells; with the exact map the full scale takes seconds."""
-    return {scale: [Grid({**SETTING, **setting}, seeds=3)] for scale in ("quick", "paper")}
+def experiment(
+    name: str,
+    title: str,
+    shows: str,
+    setting: dict[str, Any],
+    claims: tuple[Claim, ...],
+    *,
+    run: Callable[[Params, np.random.SeedSequence], Record] = run,
+    minutes: float,
+    independent_of: tuple[str, ...] = (),
+) -> Figure:
+    """Thirty runs at the published settings, in three cells; in the overlaps the full scale takes seconds."""
+    both = ("quick", "paper")
+    return Figure(
+        name=name,
+        title=title,
+        paper=PAPER,
+        shows=shows,
+        scales={scale: [Grid(setting, seeds=3)] for scale in both},
+        run=run,
+        draw=draw,
+        independent_of=("runs", "step", *independent_of),
+        claims=claims,
+        minutes=dict.fromkeys(both, minutes),
+    )
 
 
-MANIFOLD = Figure(
-    name="slr.manifold",
-    title="Gradient descent from the invariant manifold",
-    paper=PAPER,
-    shows="Started on the manifold M, all runs find the planted pair (k*, v*) up to a common sign.",
-    scales=_scales(start="manifold", lam=0.1, decay=0.0, step=4e-3, n_steps=20_000, log_every=200),
-    run=run,
-    draw=draw,
-    independent_of=(
-        "runs",
-        "step",
-    ),
-    claims=(
+MANIFOLD = experiment(
+    "slr.manifold",
+    "Gradient descent from the invariant manifold",
+    "Started on the manifold M, all runs find the planted pair (k*, v*) up to a common sign.",
+    {**SETTING, "start": "manifold", "lam": 0.1, "decay": 0.0, "step": 4e-3, "n_steps": 20_000, "log_every": 200},
+    (
         Claim(
             id="slr.manifold",
             says="From almost every start on the manifold, gradient descent converges to (k*, v*) or (-k*, -v*)",
@@ -196,22 +211,15 @@ MANIFOLD = Figure(
             because="the exact ratio at the planted pair is 0.1135 / 0.4737 = 0.24",
         ),
     ),
-    minutes={"quick": 0.1, "paper": 0.1},
+    minutes=0.1,
 )
 
-SMALL = Figure(
-    name="slr.small",
-    title="Gradient descent from random starts at a small inverse temperature",
-    paper=PAPER,
-    shows="About half of the runs find (k*, v*); the others end at a swapped minimum where k = ±v*.",
-    scales=_scales(start="sphere", lam=0.1, decay=0.0, step=4e-3, n_steps=20_000, log_every=200),
-    run=run,
-    draw=draw,
-    independent_of=(
-        "runs",
-        "step",
-    ),
-    claims=(
+SMALL = experiment(
+    "slr.small",
+    "Gradient descent from random starts at a small inverse temperature",
+    "About half of the runs find (k*, v*); the others end at a swapped minimum where k = ±v*.",
+    {**SETTING, "start": "sphere", "lam": 0.1, "decay": 0.0, "step": 4e-3, "n_steps": 20_000, "log_every": 200},
+    (
         Claim(
             id="slr.small",
             says="Off the manifold and at small lambda, a sizeable share of the runs fails, at a swapped minimum",
@@ -221,22 +229,15 @@ SMALL = Figure(
             because="half of 30 runs has an exact 95 % interval from 0.31; a fifth is no accident of a few runs",
         ),
     ),
-    minutes={"quick": 0.1, "paper": 0.1},
+    minutes=0.1,
 )
 
-LARGE = Figure(
-    name="slr.large",
-    title="Gradient descent from random starts at a large inverse temperature",
-    paper=PAPER,
-    shows="Above lambda = sqrt(3)/2 the planted pair is unstable: the runs approach M, then leave it again.",
-    scales=_scales(start="sphere", lam=0.9, decay=0.0, step=1e-3, n_steps=120_000, log_every=300),
-    run=run,
-    draw=draw,
-    independent_of=(
-        "runs",
-        "step",
-    ),
-    claims=(
+LARGE = experiment(
+    "slr.large",
+    "Gradient descent from random starts at a large inverse temperature",
+    "Above lambda = sqrt(3)/2 the planted pair is unstable: the runs approach M, then leave it again.",
+    {**SETTING, "start": "sphere", "lam": 0.9, "decay": 0.0, "step": 1e-3, "n_steps": 120_000, "log_every": 300},
+    (
         Claim(
             id="slr.large",
             says="Off the manifold and at large lambda, no run finds the planted pair",
@@ -254,22 +255,15 @@ LARGE = Figure(
             because="far is of order one: the runs came within 0.1 of M before they left it",
         ),
     ),
-    minutes={"quick": 0.2, "paper": 0.2},
+    minutes=0.2,
 )
 
-SCHEDULE = Figure(
-    name="slr.schedule",
-    title="Gradient descent with a decaying inverse temperature",
-    paper=PAPER,
-    shows="Starting at lambda = 1 and lowering it, nearly all runs find (k*, v*).",
-    scales=_scales(start="sphere", lam=1.0, decay=1e-4, step=4e-3, n_steps=120_000, log_every=300),
-    run=run,
-    draw=draw,
-    independent_of=(
-        "runs",
-        "step",
-    ),
-    claims=(
+SCHEDULE = experiment(
+    "slr.schedule",
+    "Gradient descent with a decaying inverse temperature",
+    "Starting at lambda = 1 and lowering it, nearly all runs find (k*, v*).",
+    {**SETTING, "start": "sphere", "lam": 1.0, "decay": 1e-4, "step": 4e-3, "n_steps": 120_000, "log_every": 300},
+    (
         Claim(
             id="slr.schedule",
             says="Lowering lambda during training leads most random starts to the planted pair",
@@ -279,5 +273,5 @@ SCHEDULE = Figure(
             because="well above the half that succeeds at fixed small lambda; 27 of 30 has a 95 % interval from 0.73",
         ),
     ),
-    minutes={"quick": 0.2, "paper": 0.2},
+    minutes=0.2,
 )

@@ -83,8 +83,8 @@ def _draw_plane(axes: Axes, row: Row) -> None:
     axes.grid(False)
 
 
-def _grid(lam: list[float], side: int) -> Grid:
-    setting = {"d": 400, "L": 10, "gamma": 2**-0.5, "side": side, "step": 2e-3, "n_steps": 20_000}
+def _grid(lam: list[float], side: int, step: float, n_steps: int) -> Grid:
+    setting = {"d": 400, "L": 10, "gamma": 2**-0.5, "side": side, "step": step, "n_steps": n_steps}
     return Grid({"lam": lam, **setting}, seeds=1)
 
 
@@ -93,7 +93,10 @@ PORTRAIT = Figure(
     title="Phase portrait on the invariant manifold",
     paper="arXiv:2410.01537, section 4 (the landscape on M)",
     shows="All starts but the saddle's stable curve flow to one of two equivalent minima; a large lambda slows kappa.",
-    scales={"quick": [_grid([0.05, 0.1, 0.2], 21)], "paper": [_grid([0.05, 0.1, 0.2, 0.5], 41)]},
+    scales={
+        "quick": [_grid([0.05, 0.1, 0.2], 21, 3.2e-3, 12_000)],
+        "paper": [_grid([0.05, 0.1, 0.2, 0.5], 41, 2e-3, 20_000)],
+    },
     run=run,
     draw=draw,
     independent_of=("side", "step", "n_steps"),

@@ -108,7 +108,7 @@ REFERENCES = Figure(
     scales={
         "quick": [
             Grid({"d": [20, 40, 100, 400, 1600], "L": 10, **LAW, "n_test": 4000, "linear": False}, seeds=3),
-            Grid({"d": 20, "L": [2, 4, 10, 20, 50], **LAW, "n_test": 10_000, "linear": True}, seeds=3),
+            Grid({"d": 10, "L": [2, 4, 10, 20, 50], **LAW, "n_test": 10_000, "linear": True}, seeds=3),
         ],
         "paper": [
             Grid(

@@ -5,34 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, between
-from attnlab.common.figure import Figure, Grid, Params, Record
+from attnlab.common.figure import Params, Record
 from attnlab.common.seeds import spawn
 from attnlab.common.statistics import mean, of
 from attnlab.slr import theory
 from attnlab.slr.figures.cells import task_of
-from attnlab.slr.figures.descent import PAPER, RUN, draw, final_rows, share
+from attnlab.slr.figures.descent import RUN, experiment, followed, schedule, share
 from attnlab.slr.sgd import simulate_sgd
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """``runs`` random starts, a fresh batch at every step; the risk is the exact one at the current overlaps."""
     starts, batches = spawn(seed, 2)
-    task = task_of(params)
-    path = simulate_sgd(
-        task,
-        theory.initial_overlaps(params["d"], params["runs"], seed=starts),
-        lam=params["lam"],
-        decay=params["decay"],
-        step=params["step"],
-        n_steps=params["n_steps"],
-        log_every=params["log_every"],
-        batch_size=params["batch_size"],
-        seed=batches,
-    )
-    step = np.minimum(np.arange(len(path)) * params["log_every"], params["n_steps"])
-    lam = params["lam"] / (1 + params["decay"] * step)
-    excess = np.asarray(theory.risk(task, *np.moveaxis(path, 2, 0), lam=lam[:, None])) - task.noise_std**2
-    return {"step_number": step, "path": path, "excess": excess, "rows": final_rows(path[-1], excess[-1])}
+    start = theory.initial_overlaps(params["d"], params["runs"], seed=starts)
+    options = {**schedule(params), "batch_size": params["batch_size"], "seed": batches}
+    return followed(params, simulate_sgd(task_of(params), start, **options))
 
 
 SETTING = {
@@ -49,21 +36,12 @@ SETTING = {
     "batch_size": 5,
 }
 
-SGD = Figure(
-    name="slr.sgd",
-    title="Stochastic gradient descent with a decaying inverse temperature",
-    paper=PAPER,
-    shows="With batches of five fresh sequences and a decaying lambda, SGD finds the planted pair.",
-    scales={scale: [Grid(SETTING, seeds=3)] for scale in ("quick", "paper")},
-    run=run,
-    draw=draw,
-    independent_of=(
-        "noise_std",
-        "runs",
-        "step",
-        "batch_size",
-    ),
-    claims=(
+SGD = experiment(
+    "slr.sgd",
+    "Stochastic gradient descent with a decaying inverse temperature",
+    "With batches of five fresh sequences and a decaying lambda, SGD finds the planted pair.",
+    SETTING,
+    (
         Claim(
             id="slr.sgd",
             says="SGD with a decaying lambda finds the planted pair from random starts",
@@ -85,5 +63,7 @@ SGD = Figure(
             kind="exploratory",
         ),
     ),
-    minutes={"quick": 0.4, "paper": 0.4},
+    run=run,
+    minutes=0.2,
+    independent_of=("noise_std", "batch_size"),
 )

@@ -119,10 +119,10 @@ def _settings(records: Records, *names: str) -> list[tuple[Any, ...]]:
 
 def _grids(lams: list[float], seeds: int) -> list[Grid]:
     fixed = [Grid({**FIXED, "lam": lams}, seeds)]
-    # the slower schedule is the dearest setting and decides no claim: half the runs
+    # the slower schedule is the dearest setting and decides no claim: a quarter of the runs
     schedules = [
         Grid({**SCHEDULE, "step": step, "n_steps": n_steps}, count)
-        for (step, n_steps), count in zip(SCHEDULES, (seeds, seeds // 2), strict=True)
+        for (step, n_steps), count in zip(SCHEDULES, (seeds, seeds // 4), strict=True)
     ]
     penalties = [Grid({**PENALTY, "p_mean": mean, "p_overlap": overlap}, seeds) for mean, overlap in PENALTIES]
     return [*fixed, *schedules, *penalties]

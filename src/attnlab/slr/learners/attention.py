@@ -70,7 +70,9 @@ class _Attention(TokenRegressor):
         best = min((solve(objective, start) for start in self._starts(init)), key=lambda run: run.objective)
         self.k_, self.v_ = np.split(best.w, 2)
         self.objective_ = best.objective
-        self.loss_ = float(np.mean((self.predict(X) - y) ** 2))
+        # From the objective, since a prediction would compile once more for this number of sequences.
+        penalty = float(self.ridge_k) * self.k_ @ self.k_ + float(self.ridge_v) * self.v_ @ self.v_
+        self.loss_ = max(0.0, float(2 * best.objective - penalty) / len(y))
         cut = "max_iter reached" if best.n_iter >= max_iter else "line search failed"
         reason = "tolerance reached" if best.converged else cut
         ended(self, converged=best.converged, reason=reason, n_iter=best.n_iter)
