@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnlab.common.compute import Compute
-from attnlab.rfa.accelerator import Accelerator
+from attnlab.rfa.accelerator import Accelerator, sharded_gram
 from attnlab.rfa.activations import ACTIVATIONS, Relu, ReluSum, SoftmaxWeights, as_activation
 from attnlab.rfa.backend import Blas, Features, backend
 from attnlab.rfa.bias import mean_matrix, moment_bias
@@ -127,6 +127,12 @@ for feature_map in (AttentionFeatures(300, 5, 3, mean_matrix("identity", 5)), ML
 """
 
 
+def test_a_gram_matrix_in_shards_is_that_of_the_features(X):
+    Phi = compute(attention(9), X)
+    np.testing.assert_allclose(sharded_gram(attention(9), X), Phi @ Phi.T, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.slow
 def test_a_gram_matrix_spread_over_four_devices_is_that_of_one():
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(

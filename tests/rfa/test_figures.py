@@ -9,7 +9,7 @@ from attnlab.rfa.figures.learning import run
 from attnlab.rfa.figures.learning_claims import sample_ratio
 from attnlab.rfa.figures.theory_claims import theory_claims
 from attnlab.rfa.task import Task
-from attnlab.rfa.theory import learning_curve
+from attnlab.rfa.theory import learning_curve, sampled
 
 # Smallest settings that still run every line of a figure.
 SMALL = {
@@ -29,7 +29,9 @@ SMALL = {
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.name)
-def test_a_small_run_is_drawn_and_decided(figure):
+def test_a_small_run_is_drawn_and_decided(figure, monkeypatch):
+    # Samples that are as small as the runs stand for the population.
+    monkeypatch.setattr(sampled, "SMALLEST", 128)
     small = figure.changed("quick", SMALL[figure.name])
     records = Records.of({**cell.params, **cell()} for cell in small.cells("quick"))
     assert isinstance(small.draw(records), Canvas)

@@ -3,6 +3,9 @@ import pytest
 
 from attnlab.rfa import AttentionKernelRidge, RandomFeatureAttention, Task, theory
 
+# Twice the largest n, the least that a prediction takes; the default starts at 512.
+SIZE = 256
+
 
 def make(target, power, d=16, n_keys=16, **options):
     return Task(target, d=d, n_keys=n_keys, **{"q" if target == "corr_power" else "p": power}, **options)
@@ -12,9 +15,12 @@ def make(target, power, d=16, n_keys=16, **options):
 @pytest.mark.parametrize(("target", "power", "noise"), [("key_power", 2, 0.0), ("corr_power", 1, 0.02)])
 def test_a_sampled_kernel_gives_the_curve_of_the_exact_spectrum(model, target, power, noise):
     task, sizes = make(target, power, 6, 4, noise_std=noise), [32, 64, 128]
-    sampled, exact = theory.sampled_learning_curve(task, sizes, model), theory.learning_curve(task, sizes, model)
+    sampled, exact = (
+        theory.sampled_learning_curve(task, sizes, model, size=SIZE),
+        theory.learning_curve(task, sizes, model),
+    )
     assert sampled.converged.all()
-    # the spread of three samples is itself uncertain; five per cent for samples of 512 examples
+    # the spread of three samples is itself uncertain; five per cent for samples of 256 examples
     assert (np.abs(sampled.value - exact.value) < 4 * sampled.error + 0.05 * exact.value).all()
 
 
@@ -22,10 +28,10 @@ def test_the_curve_with_a_bias_is_that_of_the_exact_kernel():
     sizes, runs = [64, 128], []
     for seed in range(4):
         task = make("corr_power", 1, 6, 4, seed=seed)
-        (X, y), (X_test, f) = task.sample(128, seed=seed), task.sample(1000, seed=100 + seed)
+        (X, y), (X_test, f) = task.sample(128, seed=seed), task.sample(256, seed=100 + seed)
         path = AttentionKernelRidge("brfa").predict_path(X, y, X_test, sizes)
         runs.append(np.mean((path - f) ** 2, axis=1) / task.variance)
-    predicted = theory.learning_curve(task, sizes, "brfa")
+    predicted = theory.sampled_learning_curve(task, sizes, "brfa", size=SIZE)
     # four standard errors of the runs, three of the prediction, and fifteen per cent for the approximation
     spread = 4 * np.std(runs, axis=0, ddof=1) / 2 + 3 * predicted.error
     assert (np.abs(predicted.value - np.mean(runs, axis=0)) < spread + 0.15 * predicted.value).all()
@@ -36,6 +42,8 @@ def test_a_sampled_curve_says_where_it_ends():
     task = make("key_power", 2, 4, 3)
     curve = theory.sampled_learning_curve(task, [20, 60], size=64)
     assert curve.converged.tolist() == [True, False]
+    through = theory.learning_curve(task, 20, "brfa", n_heads=9).value
+    assert through == theory.sampled_learning_curve(task, 20, units=9).value
     assert isinstance(theory.sampled_learning_curve(Task("softmax", d=4, n_keys=3), 20, size=64).value, float)
     with pytest.raises(ValueError, match="width is not a parameter of model='brfa'"):
         theory.learning_curve(task, 10, "brfa", width=10)
@@ -47,10 +55,17 @@ def test_a_sampled_curve_says_where_it_ends():
 def test_finitely_many_units_of_a_sampled_kernel_are_those_of_the_exact_spectrum(model, size, units):
     # at n = 128 both are beside their peak, where the error is three times that of infinitely many units
     task, sizes = make("corr_power", 1, 6, 4, noise_std=0.01), [64, 128]
-    sampled = theory.sampled_learning_curve(task, sizes, model, units=units)
+    sampled = theory.sampled_learning_curve(task, sizes, model, units=units, size=SIZE)
     exact = theory.learning_curve(task, sizes, model, tail="features", **{size: units})
     assert (np.abs(sampled.value - exact.value) < 4 * sampled.error + 0.03 * exact.value).all()
     assert exact.value[1] > 2 * theory.learning_curve(task, 128, model).value
+
+
+@pytest.mark.parametrize(("kind", "n", "heads"), [("brfa", 100, [10, 12, 16]), ("rfa", 60, [3, 5, 8])])
+def test_features_that_are_fewer_than_examples_have_a_prediction(kind, n, heads):
+    # 70 features for 100 examples, 21 for 60: a class of features is full, and the ridge that is looked for is small
+    curve = theory.sampled_learning_curve(make("corr_power", 1, 6, 4), n, kind, units=heads, size=SIZE)
+    assert curve.converged.all()
 
 
 def test_many_heads_are_the_limit_of_the_sampled_curve():
@@ -59,7 +74,7 @@ def test_many_heads_are_the_limit_of_the_sampled_curve():
     assert many == pytest.approx(limit, rel=1e-4)
 
 
-def with_bias(d, n_keys, n, heads, seeds):
+def with_bias(d, n_keys, n, heads, seeds, size=None):
     """Prediction over the mean of a few runs of biased heads on an odd correlation."""
     found = []
     for m in heads:
@@ -69,12 +84,12 @@ def with_bias(d, n_keys, n, heads, seeds):
             (X, y), (X_test, f) = task.sample(n, seed=seed), task.sample(1000, seed=100 + seed)
             learner = RandomFeatureAttention(m, bias="identity", random_state=seed).fit(X, y)
             runs.append(np.mean((learner.predict(X_test) - f) ** 2) / task.variance)
-        found.append(theory.learning_curve(task, n, "brfa", n_heads=m).value / np.mean(runs))
+        found.append(theory.sampled_learning_curve(task, n, units=m, size=size).value / np.mean(runs))
     return np.array(found)
 
 
 def test_finitely_many_biased_heads_follow_the_prediction():
-    found = with_bias(6, 4, 100, [10, 50, 300], seeds=5)
+    found = with_bias(6, 4, 100, [10, 50, 300], seeds=5, size=SIZE)
     assert (found > 0.55).all(), found
     assert (found < 1.25).all(), found
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 TARGETS = ("f1_p1", "f1_p2", "f2_q1", "x0_p2")
-SIZES = np.unique(np.geomspace(32, 4096, 15).astype(int))
+SIZES = np.unique(np.geomspace(32, 4096, 9).astype(int))
 EXCESS = 0.1
 
 

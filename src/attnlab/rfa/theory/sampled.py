@@ -215,12 +215,20 @@ def _solve(source: Source, n: float, units: float, ridge: float) -> tuple[Solved
     """The solutions of all samples; the first is where the search of the others starts."""
     found: list[Solved | None] = []
     for replicate in range(REPLICATES):
-        found.append(_search(_sampled(*source, replicate).of(units), n, units, ridge, found[0] if found else None))
+        sample = _sampled(*source, replicate).of(units)
+        near = _search(sample, n, units, ridge, found[0] if found else None)
+        # Beside a saturated class of features an updated Jacobian may lead astray; a new one at every step does not.
+        found.append(near or _search(sample, n, units, ridge, None, updated=False))
     return tuple(found)
 
 
-def _search(sample: Sampled, n: float, units: float, ridge: float, near: Solved | None) -> Solved | None:
-    """Broyden's method: the Jacobian costs a factor for each unknown, so it is updated, and computed at the end."""
+def _search(
+    sample: Sampled, n: float, units: float, ridge: float, near: Solved | None, *, updated: bool = True
+) -> Solved | None:
+    """Broyden's method: the Jacobian costs a factor for each unknown, so it is updated, and computed at the end.
+
+    ``updated=False`` computes it at every step, which is Newton's method.
+    """
     trace = float(np.trace(sample.parts, axis1=1, axis2=2).sum())
     x: np.ndarray = np.append(math.log(trace / n), np.zeros(len(sample.counts) - 1)) if near is None else near.x
     here = _traces(sample, units, x)
@@ -240,7 +248,7 @@ def _search(sample: Sampled, n: float, units: float, ridge: float, near: Solved 
             jacobian = None
             continue
         step *= min(1.0, 2.0 / np.abs(step).max())
-        following, whole = _traces(sample, units, x + step), True
+        following, whole = _traces(sample, units, x + step), updated
         while following is None and np.abs(step).max() > TOLERANCE:
             step, whole = step / 2, False
             following = _traces(sample, units, x + step)
