@@ -45,15 +45,16 @@ def over_tokens(join: np.ufunc, array: np.ndarray) -> np.ndarray:
 def _patterns(X: np.ndarray, theta: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """Patterns ``p[n, a, i, b]``: one small product for each example, all queries and heads together."""
     n, k, d = X.shape
-    looked_for = (X @ theta.transpose(1, 0, 2).reshape(d, -1)).reshape(n, k, len(theta), d) + bias
+    # Of a stack of matrices NumPy multiplies one by one: what can be one product is written as one.
+    looked_for = (X.reshape(-1, d) @ theta.transpose(1, 0, 2).reshape(d, -1)).reshape(n, k, len(theta), d) + bias
     return softmax(looked_for.reshape(n, -1, d) @ X.transpose(0, 2, 1)).reshape(n, k, len(theta), k)
 
 
 def _attention(X: np.ndarray, theta: np.ndarray, bias: np.ndarray, w: np.ndarray, c0: np.ndarray) -> np.ndarray:
     n, k, _ = X.shape
     means = _patterns(X, theta, bias).reshape(n, -1, k) @ X
-    outputs: np.ndarray = means.reshape(n, k, -1) @ w.reshape(-1, w.shape[-1]) + c0
-    return outputs
+    outputs: np.ndarray = means.reshape(n * k, -1) @ w.reshape(-1, w.shape[-1]) + c0
+    return outputs.reshape(n, k, -1)
 
 
 def check_layer(Theta: ArrayLike, W: ArrayLike, d: int | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -28,6 +28,7 @@ from attnlab.mha.engine.variable_projection import (
     key_responses,
     regress,
     row_patterns,
+    through_patterns,
 )
 from attnlab.mha.layer import Rows
 
@@ -99,7 +100,7 @@ class Linearised:
         W, Z = self.fit.W.reshape(-1, self.fit.W.shape[-1]), self.fit.Z
         moved = np.empty_like(self.fit.residual)
         for part in self.parts:
-            moved[part] = self._through_patterns(self.rows.Q[part] @ v, part) @ W
+            moved[part] = through_patterns(self.rows.Q[part] @ v, self.patterns[part], self.rows.K[part]) @ W
         moved -= Z @ linalg.cho_solve((self.fit.factor, True), Z.T @ moved, check_finite=False)
         return self._transposed(moved)
 
@@ -131,15 +132,7 @@ class Linearised:
     def _transposed(self, u: np.ndarray) -> np.ndarray:
         """J^T u for u orthogonal to Z."""
         W = self.fit.W.reshape(-1, self.fit.W.shape[-1])
-        spans = (self.rows.Q[part].T @ self._through_patterns(u[part] @ W.T, part) for part in self.parts)
-        total: np.ndarray = sum(spans, start=np.zeros((self.shape[1], len(W))))
+        total = np.zeros((self.shape[1], len(W)))
+        for part in self.parts:
+            total += self.rows.Q[part].T @ through_patterns(u[part] @ W.T, self.patterns[part], self.rows.K[part])
         return total
-
-    def _through_patterns(self, vectors: np.ndarray, part: slice) -> np.ndarray:
-        """Every head's vector t of every row times the covariance C of its keys, ``(r, m d)``."""
-        keys, p = self.rows.K[part], self.patterns[part]
-        logits = vectors.reshape(len(vectors), len(self.fit.W), -1) @ keys.transpose(0, 2, 1)
-        logits -= np.sum(p * logits, axis=-1, keepdims=True)
-        logits *= p
-        means: np.ndarray = (logits @ keys).reshape(len(vectors), -1)
-        return means

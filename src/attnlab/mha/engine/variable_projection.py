@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from attnlab.mha.layer import Rows, softmax
+from attnlab.mha.layer import Rows, over_tokens, softmax
 
 RIDGE = 1e-10
 # Bytes of one row chunk's largest array; a few of them stay in the last-level cache.
@@ -61,6 +61,15 @@ def regress(rows: Rows, theta: np.ndarray, ridge: float = RIDGE) -> Regression:
     w = linalg.cho_solve((factor, True), Z.T @ rows.Y)
     w += linalg.cho_solve((factor, True), Z.T @ (rows.Y - Z @ w))
     return Regression(w.reshape(m, d, -1), rows.Y - Z @ w, Z, factor)
+
+
+def through_patterns(vectors: np.ndarray, patterns: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """Every head's vector of every row ``(r, m d)`` times the covariance C of its keys, which is not written."""
+    logits = vectors.reshape(*patterns.shape[:2], -1) @ keys.transpose(0, 2, 1)
+    logits -= over_tokens(np.add, patterns * logits)[..., None]
+    logits *= patterns
+    means: np.ndarray = (logits @ keys).reshape(len(vectors), -1)
+    return means
 
 
 def residual(rows: Rows, theta: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -67,7 +67,7 @@ PATTERNS = Figure(
         "heads and each head's attention pattern, exact to rounding."
     ),
     scales={
-        "quick": [Grid({"d": 10, "k": 8, "n_heads": 3, "rho": 4.0, "n": 1000}, seeds=5)],
+        "quick": [Grid({"d": 8, "k": 8, "n_heads": 3, "rho": 4.0, "n": 1000}, seeds=5)],
         "paper": [Grid({"d": 10, "k": 8, "n_heads": 4, "rho": 4.0, "n": 1000}, seeds=10)],
     },
     run=run,

@@ -22,7 +22,7 @@ from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.mha.engine.levenberg_marquardt import EXACT_FIT, OUT_OF_STEPS, OUT_OF_TIME, SETTLED
 from attnlab.mha.engine.place import on_device, padded
-from attnlab.mha.engine.variable_projection import key_covariances, key_responses, regress
+from attnlab.mha.engine.variable_projection import regress, row_patterns, through_patterns
 from attnlab.mha.layer import Rows, rows_of
 from attnlab.mha.learners.base import LayerRegressor, check_examples
 
@@ -215,9 +215,10 @@ def _projected_lbfgs(rows: Rows, theta: np.ndarray, max_iter: int, tol: float, d
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         at = flat.reshape(theta.shape)
         fit = regress(rows, at)
-        M = key_responses(key_covariances(rows, at, fit.Z), fit.W)
-        slope = -2 * rows.Q.T @ (M @ fit.residual[:, :, None])[..., 0]
-        return fit.nmse(rows.Y), slope.ravel() / size
+        seen = fit.residual @ fit.W.reshape(-1, fit.W.shape[-1]).T
+        slope = -2 * rows.Q.T @ through_patterns(seen, row_patterns(rows, at), rows.K)
+        by_head = slope.reshape(len(slope), len(at), -1).transpose(1, 0, 2)
+        return fit.nmse(rows.Y), by_head.ravel() / size
 
     x, error, used, reason = _minimise(objective, theta.ravel(), max_iter, tol, deadline)
     at = x.reshape(theta.shape)

@@ -74,7 +74,7 @@ def rows_needed(k: int, d: int) -> int:
 
 def refit_sum(rows: Rows, patterns: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Weighted least squares of y on p X."""
-    Z = (patterns[:, None, :] @ rows.K)[:, 0]
+    Z = np.einsum("rb,rbd->rd", patterns, rows.K)
     weighted = Z * weights[:, None]
     gram = weighted.T @ Z
     gram[np.diag_indices_from(gram)] += 1e-10 * np.trace(gram) / len(gram)

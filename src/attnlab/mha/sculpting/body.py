@@ -67,8 +67,8 @@ def derivatives(body: Body, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         Q, K = body.rows.Q[part], body.rows.K[part]
         p = row_patterns(body.rows.take(part), theta[None])[:, 0]
         weights = body.weights[part, None]
-        gradient += (Q * weights).T @ ((p - body.patterns[part])[:, None, :] @ K)[:, 0]
-        roots = np.sqrt(weights * p)[:, :, None] * (K - (p[:, None, :] @ K))
+        gradient += (Q * weights).T @ np.einsum("rb,rbd->rd", p - body.patterns[part], K)
+        roots = np.sqrt(weights * p)[:, :, None] * (K - np.einsum("rb,rbd->rd", p, K)[:, None])
         covariances = np.take((roots.transpose(0, 2, 1) @ roots).reshape(len(Q), -1), pairs.flat, axis=1)
         packed += (np.take(Q, pairs.first, axis=1) * np.take(Q, pairs.second, axis=1)).T @ covariances
     hessian = packed[pairs.number][:, :, pairs.number].transpose(0, 2, 1, 3).reshape(d * d, d * d)

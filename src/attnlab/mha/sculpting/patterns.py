@@ -23,11 +23,13 @@ def regress_patterns(rows: Rows, w_sum: np.ndarray, start: np.ndarray | None = N
 
     ``start`` warms up the gradient method; the exact methods do not need it.
     """
-    patterns, residuals = np.empty(rows.K.shape[:2]), np.empty(len(rows))
-    for begin in range(0, len(rows), _CHUNK):
+    (r, k, d), (_, outputs) = rows.K.shape, w_sum.shape
+    patterns, residuals = np.empty((r, k)), np.empty(r)
+    for begin in range(0, r, _CHUNK):
         part = slice(begin, begin + _CHUNK)
         warm = None if start is None else start[part]
-        patterns[part], residuals[part] = _regress(rows.K[part] @ w_sum, rows.Y[part], warm)
+        values = (rows.K[part].reshape(-1, d) @ w_sum).reshape(-1, k, outputs)
+        patterns[part], residuals[part] = _regress(values, rows.Y[part], warm)
     return patterns, residuals
 
 
@@ -41,7 +43,7 @@ def _regress(values: np.ndarray, outputs: np.ndarray, start: np.ndarray | None) 
         patterns = _every_support(values, target)
     else:
         patterns = _projected_gradient(values, target, start)
-    left = target - (patterns[:, None, :] @ values)[:, 0]
+    left = target - np.einsum("rb,rbo->ro", patterns, values)
     spread = _norms(values.reshape(len(values), -1)) / np.sqrt(k)
     shown = spread > 1e-12 * _norms(centre)  # equal keys show nothing of the pattern
     return patterns, np.where(shown, _norms(left) / np.where(shown, spread, 1.0), np.inf)
