@@ -39,14 +39,12 @@ def test_a_good_link_passes():
         ({"tokens": 13}, "13 indices are too many"),
         ({"symmetry": "signs"}, "did you mean 'sign'"),
         ({"symmetry": [np.eye(2)]}, "orthogonal 1 x 1 matrices"),
-        ({"sample": None}, "sample must be a function"),
-        ({"mean": 0.5}, "mean must be a function"),
         ({"solve": noisy_abs}, "free must name"),
         ({"solve": noisy_abs, "free": ((0, 1),)}, "free must be positions"),
     ],
 )
 def test_what_a_link_says_is_checked_when_it_is_made(changes, said):
-    with pytest.raises((ValueError, TypeError), match=said):
+    with pytest.raises(ValueError, match=said):
         make(**changes)
 
 

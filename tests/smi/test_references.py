@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attnlab import lab, persist, smi
+from attnlab.smi.arena import LEARNERS, TASKS
 from attnlab.smi.references import bayes, message_passing, null, oracle
 
 
@@ -78,6 +79,15 @@ def test_a_shipped_link_object_is_saved_as_its_text(tmp_path):
     assert persist.load(tmp_path / "model.npz").link == "attention(tokens=3)"
 
 
+def test_what_smi_brings_to_the_arena():
+    task = TASKS["smi.phase"].task("quick")
+    amp, descent = (forms.build(task, "scalar", 240) for forms in LEARNERS.values())
+    assert amp.fit(*task.sample(240)).score(*task.sample(100, seed=1)) > 0.5
+    assert descent.link == amp.link == task.link
+    assert all(forms.scalar(object(), 240) is None for forms in LEARNERS.values())
+
+
+@pytest.mark.slow
 def test_message_passing_meets_the_bayes_error_in_the_arena():
     standings = lab.arena(["smi.phase"], ["smi AMP", "linear"], n=[240], seeds=2)
     error = {name: standings.error("smi.phase", name)[0] for name in ("smi AMP", "linear")}

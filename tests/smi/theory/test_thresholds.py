@@ -3,6 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.scipy.special import ndtr
+from scipy.optimize import brentq
 
 from attnlab.smi import Link, theory
 from attnlab.smi.links import as_link
@@ -90,6 +92,27 @@ def test_coupled_directions():
     assert (found.value == 0).all()
 
 
+NEAR, FAR = 0.5, brentq(lambda x: x * np.exp(-(x**2) / 2) - 0.5 * np.exp(-1 / 8), 1.0, 5.0)
+
+
+def window(z, e):
+    return jnp.where((jnp.abs(z[0, 0]) > NEAR) & (jnp.abs(z[0, 0]) < FAR), 1.0, -1.0)
+
+
+def window_partition(y, omega, V):
+    below = [ndtr((end - omega[0, 0]) / jnp.sqrt(V[0, 0])) for end in (-FAR, -NEAR, NEAR, FAR)]
+    inside = below[1] - below[0] + below[3] - below[2]
+    return jnp.log(jnp.where(y > 0, inside, 1 - inside))
+
+
+def test_an_output_without_first_and_second_moments_is_hard():
+    # E[z | y] = 0 by symmetry, E[z^2 - 1 | y] = 0 since x phi(x) is the same at both ends of the window.
+    link = Link(1, 1, sample=window, log_partition=window_partition, symmetry="sign")
+    found = theory.thresholds(link, draws=2**9)
+    assert [step.kind for step in found.steps] == ["hard"]
+    assert np.isinf(found[0])
+
+
 def parity(z, e):
     return jnp.sign(z[0].prod())
 
@@ -98,6 +121,7 @@ def parity_density(y, z):
     return jnp.where(y * z[0].prod() > 0, 0.0, -40.0)
 
 
+@pytest.mark.slow
 def test_parity_is_never_learned_weakly():
     link = Link(1, 3, sample=parity, log_density=parity_density, smooth=False)
     found = theory.thresholds(link, draws=2**8, replicates=4)

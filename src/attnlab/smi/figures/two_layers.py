@@ -37,10 +37,11 @@ def _layers(records: Records) -> list[int]:
     return [layer for layer in (1, 2, 3) if any(f"q_{layer}" in row for row in records)]
 
 
-def _grids(sizes: dict[int, list[float]], seeds: int, draws: int, replicates: int, alphas: list[float]) -> list[Grid]:
+def _grids(draws: int, replicates: int, alphas: list[float], *runs: tuple[int, list[float], int]) -> list[Grid]:
+    """Points of state evolution, and runs of message passing: d, their alphas, and seeds."""
     return [
         Grid({"source": THEORY, "link": LINK, "alpha": alphas, "draws": draws, "replicates": replicates}),
-        *(Grid({"source": AMP_RUN, "link": LINK, "d": d, "alpha": some}, seeds) for d, some in sizes.items()),
+        *(Grid({"source": AMP_RUN, "link": LINK, "d": d, "alpha": some}, seeds) for d, some, seeds in runs),
     ]
 
 
@@ -84,8 +85,8 @@ TWO_LAYERS = Figure(
     shows="Layer 2 is learned first, layer 1 from alpha = 0.72 on, both exactly from 1 on; the public data stay below.",
     scales={
         # Posteriors are narrow where layer 2 is known: finer grids, hence smaller runs there.
-        "quick": _grids({600: [0.3, 0.5], 200: [0.9, 1.2]}, 4, 2**8, 4, [0.3, 0.5, 0.6, 0.9, 1.2]),
-        "paper": _grids({1000: [0.3, 0.5, 0.9, 1.2]}, 8, 2**11, 8, PAPER_ALPHAS),
+        "quick": _grids(2**8, 4, [0.3, 0.5, 0.6, 0.9], (600, [0.5], 8), (200, [0.9, 1.2], 4)),
+        "paper": _grids(2**11, 8, PAPER_ALPHAS, (1000, [0.3, 0.5, 0.9, 1.2], 8)),
     },
     run=run,
     draw=draw,
