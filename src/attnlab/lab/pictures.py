@@ -64,12 +64,12 @@ def contents(rows: Iterable[drawn.Mark]) -> str:
     for row in rows:
         kinds = found.setdefault(row.source, {})
         kinds[row.kind] = kinds.get(row.kind, False) or (row.kind == "points" and row.high > row.low)
-    words = {
-        source: " and ".join(NOUNS[kind] + " with error bars" * bars for kind, bars in found[source].items())
-        for source in SOURCES
-        if source in found
-    }
-    return " ".join(f"{SOURCES[source]}: {text}." for source, text in words.items())
+    sentences = []
+    for source in [source for source in SOURCES if source in found]:
+        *others, last = (NOUNS[kind] + " with error bars" * bars for kind, bars in found[source].items())
+        words = f"{', '.join(others)} and {last}" if others else last
+        sentences.append(f"{SOURCES[source]}: {'hollow ' * (source == 'unconverged')}{words}.")
+    return " ".join(sentences)
 
 
 def _write(result: Result, folder: Path, small: Path, narrow: Path, content: Path) -> None:
