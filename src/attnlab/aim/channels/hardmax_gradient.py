@@ -42,12 +42,6 @@ def published_pair(winners: jax.Array, omega: jax.Array, V: jax.Array) -> jax.Ar
     return _from_slopes(s * jnp.exp(log_density - log_z[:, None]) / jnp.sqrt(3 * V))
 
 
-def log_probability(winners: jax.Array, omega: jax.Array, V: jax.Array) -> jax.Array:
-    """log Z of two tied tokens."""
-    s, D = _signs(winners), jnp.sqrt(2.0) * omega[:, 0::2] - omega[:, 1:2]
-    return hazard_means(s * D / jnp.sqrt(2 * V), -s / np.sqrt(2.0))[0]
-
-
 def _signs(winners: jax.Array) -> jax.Array:
     """s_1 = 1 where h_11 wins the first row, s_2 = 1 where h_22 wins the second."""
     return jnp.stack([1 - 2 * winners[:, 0], 2 * winners[:, 1] - 1], axis=-1)
