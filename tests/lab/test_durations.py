@@ -1,11 +1,13 @@
 """Stated times of figures come from measured cells."""
 
 import dataclasses
+import importlib
 
 import pytest
 from toy_figures import FIGURE
 
 from attnlab import lab
+from attnlab.common.systems import systems
 from attnlab.lab import durations, registry
 from attnlab.lab.store import Store
 
@@ -34,3 +36,8 @@ def test_a_file_replaces_what_a_figure_states_and_an_estimate_says_so(monkeypatc
     assert durations.with_stated(own).minutes == {"quick": 0.5, "paper": 90.0, "other": 3.0}
     assert durations.is_measured(FIGURE.name, "quick")
     assert not durations.is_measured(FIGURE.name, "paper")
+
+
+def test_no_figure_states_a_time_that_its_system_states():
+    rooms = [importlib.import_module(f"{package}.figures") for package in systems().values()]
+    assert not [figure.name for room in rooms for figure in room.FIGURES if figure.minutes]

@@ -92,7 +92,6 @@ DEEP = Figure(
     independent_of=("d",),
     shared=("what",),
     shape=("what", "samples", "alpha"),
-    minutes={"quick": 0.9, "paper": 90},
     claims=(
         Claim(
             id="aim.deep-order",

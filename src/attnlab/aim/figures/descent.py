@@ -133,7 +133,6 @@ DESCENT = Figure(
     draw=draw,
     independent_of=("d", "tokens", "rho: GPU run", "scaled", "inits", "steps"),
     shape=("learner", "d", "tokens", "scaled"),
-    minutes={"quick": 1.2, "paper": 100},
     claims=(
         Claim(
             id="aim.collapse",

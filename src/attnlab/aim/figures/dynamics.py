@@ -72,7 +72,6 @@ TRAJECTORY = Figure(
     draw=draw_path,
     independent_of=("d",),
     shape=("d", "alpha"),
-    minutes={"quick": 0.4, "paper": 1},
     claims=(
         Claim(
             id="aim.trajectory",
@@ -135,7 +134,6 @@ SIZES = Figure(
     run=run_amp,
     draw=draw_sizes,
     shape=("d",),
-    minutes={"quick": 0.8, "paper": 2},
     claims=(
         Claim(
             id="aim.finite-size",

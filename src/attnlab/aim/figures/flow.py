@@ -102,7 +102,6 @@ FLOW = Figure(
     draw=draw,
     shape=("d",),
     independent_of=("d", "batch", "step"),
-    minutes={"quick": 0.8, "paper": 6},
     claims=(
         Claim(
             id="aim.flow-overlap",

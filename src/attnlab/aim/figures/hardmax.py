@@ -88,7 +88,6 @@ HARDMAX = Figure(
     draw=draw,
     independent_of=("d", "rho", "alpha"),
     shape=("d", "alpha"),
-    minutes={"quick": 0.6, "paper": 7},
     claims=(
         Claim(
             id="aim.hardmax-correction",
@@ -182,7 +181,6 @@ SMALL_WIDTH = Figure(
     },
     run=run_small,
     draw=draw_small,
-    minutes={"quick": 0.1, "paper": 0.1},
     claims=(
         Claim(
             id="aim.hardmax-weak",

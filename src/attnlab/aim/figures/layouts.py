@@ -101,7 +101,6 @@ LAYOUT_FIGURE = Figure(
     draw=draw,
     shape=("d", "layout", "scaled"),
     independent_of=("d", "scaled", "rho: phase diagram"),
-    minutes={"quick": 0.7, "paper": 6},
     claims=(
         Claim(
             id="aim.layouts-amp",

@@ -82,7 +82,6 @@ PHASES = Figure(
     draw=draw,
     independent_of=("d", "rho", "alpha"),
     shape=("d", "alpha"),
-    minutes={"quick": 0.5, "paper": 2},
     claims=(
         Claim(
             id="aim.phase-line",
@@ -168,7 +167,6 @@ WEAK = Figure(
     run=run_weak,
     draw=draw_weak,
     independent_of=("tokens: any",),
-    minutes={"quick": 0.2, "paper": 0.6},
     claims=(
         Claim(
             id="aim.weak-softmax",

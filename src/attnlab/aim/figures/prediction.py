@@ -90,7 +90,6 @@ GENERALIZATION = Figure(
     draw=draw,
     independent_of=("d", "beta: hardmax", "alpha"),
     shape=("d", "alpha", "channel"),
-    minutes={"quick": 0.5, "paper": 1.5},
     claims=(
         Claim(
             id="aim.generalization",
@@ -164,7 +163,6 @@ BETA = Figure(
     independent_of=("d", "beta: 2 |"),
     shared=("beta",),
     shape=("d",),
-    minutes={"quick": 0.2, "paper": 0.2},
     claims=(
         Claim(
             id="aim.beta",

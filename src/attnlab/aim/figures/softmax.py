@@ -74,7 +74,6 @@ SOFTMAX = Figure(
     draw=draw,
     independent_of=("d", "rho", "alpha"),
     shape=("d", "tokens", "alpha"),
-    minutes={"quick": 0.3, "paper": 2},
     claims=(
         Claim(
             id="aim.closed-form",

@@ -76,7 +76,6 @@ SPECTRA = Figure(
     draw=draw,
     independent_of=("d",),
     shape=("d", "alpha"),
-    minutes={"quick": 1.0, "paper": 1.5},
     claims=(
         Claim(
             id="aim.spectrum",

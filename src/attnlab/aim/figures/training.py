@@ -203,7 +203,6 @@ TRAINING = Figure(
         r"decay: \to 0",
         "decay: best decay",
     ),
-    minutes={"quick": 0.8, "paper": 12},
     claims=(
         Claim(
             id="aim.decay-descent",

@@ -95,7 +95,6 @@ COVERAGE = Figure(
         "noise_std",
     ),
     shape=("n",),
-    minutes={"quick": 0.5, "paper": 6.0},
     claims=(
         Claim(
             id="mha.certificate.loss",

@@ -102,7 +102,6 @@ EXTRACTION = Figure(
     shared=("tau",),
     shape=("d", "method", "n_heads"),
     independent_of=("rho", "tau", "dtype"),
-    minutes={"quick": 0.5, "paper": 5.0},
     claims=(
         Claim(
             id="mha.extraction.exact",

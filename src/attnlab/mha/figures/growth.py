@@ -78,7 +78,6 @@ GROWTH = Figure(
     draw=draw,
     independent_of=("rho",),
     shape=("n_heads", "d"),
-    minutes={"quick": 0.6, "paper": 15.0},
     claims=(
         Claim(
             id="mha.polynomial",

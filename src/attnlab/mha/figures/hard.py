@@ -126,7 +126,6 @@ HARD = Figure(
     ),
     shared=("learner", "n", "starts", "iterations", "width"),
     shape=("d", "size", "learner"),
-    minutes={"quick": 1.5, "paper": 120.0},
     claims=(
         Claim(
             id="mha.hard.small",

@@ -108,7 +108,6 @@ HULL = Figure(
     draw=draw,
     shared=("n",),
     shape=("n",),
-    minutes={"quick": 0.8, "paper": 15.0},
     claims=(
         Claim(
             id="mha.hull.span",

@@ -71,7 +71,6 @@ LOWRANK = Figure(
     run=run,
     draw=draw,
     shape=("n_heads", "ratio"),
-    minutes={"quick": 0.4, "paper": 15.0},
     claims=(
         Claim(
             id="mha.lowrank.enough",

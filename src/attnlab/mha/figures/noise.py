@@ -77,7 +77,6 @@ NOISE = Figure(
     run=run,
     draw=draw,
     shape=("n",),
-    minutes={"quick": 0.8, "paper": 12.0},
     claims=(
         Claim(
             id="mha.noise.rate",

@@ -72,7 +72,6 @@ PATTERNS = Figure(
     },
     run=run,
     draw=draw,
-    minutes={"quick": 0.5, "paper": 4.0},
     claims=(
         Claim(
             id="mha.patterns.exact",

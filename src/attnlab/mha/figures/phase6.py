@@ -91,7 +91,6 @@ PHASE6 = Figure(
     draw=draw,
     shared=("phase6", "n", "net_points"),
     shape=("n",),
-    minutes={"quick": 1.5, "paper": 20.0},
     claims=(
         Claim(
             id="mha.phase6.net",

@@ -103,7 +103,6 @@ QUERIES = Figure(
         "tau",
     ),
     shape=("d", "method"),
-    minutes={"quick": 0.1, "paper": 2.0},
     claims=(
         Claim(
             id="mha.queries.exact",

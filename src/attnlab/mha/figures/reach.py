@@ -133,7 +133,6 @@ REACH = Figure(
     ),
     shared=("n",),
     shape=("k", "d", "n"),
-    minutes={"quick": 2.0, "paper": 90.0},
     claims=(
         _claim(2, 3, 8, 2.0, 0.25),
         _claim(2, 4, 8, 2.0, 0.25),

@@ -165,7 +165,6 @@ RECOVERY = Figure(
     draw=draw,
     shared=("learner", "n", "starts", "iterations"),
     shape=("learner", "n", "starts", "iterations"),
-    minutes={"quick": 2.0, "paper": 60.0},
     claims=(
         Claim(
             id="mha.exact",

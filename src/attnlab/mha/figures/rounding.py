@@ -83,7 +83,6 @@ ROUNDING = Figure(
     run=run,
     draw=draw,
     shape=("q", "length"),
-    minutes={"quick": 0.1, "paper": 1.0},
     claims=(
         Claim(
             id="mha.hard.rounding",

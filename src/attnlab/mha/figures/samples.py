@@ -93,7 +93,6 @@ SAMPLES = Figure(
     ),
     shared=("learner",),
     shape=("n",),
-    minutes={"quick": 0.7, "paper": 30.0},
     claims=(
         Claim(
             id="mha.samples.enough",

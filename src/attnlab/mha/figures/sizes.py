@@ -76,7 +76,6 @@ SIZES = Figure(
     run=run,
     draw=draw,
     shape=("n_heads", "d", "k"),
-    minutes={"quick": 0.2, "paper": 30.0},
     claims=(
         Claim(
             id="mha.sizes.exact",

@@ -127,7 +127,6 @@ TRANSFORMER = Figure(
     run=run,
     draw=draw,
     shape=("dtype", "layer"),
-    minutes={"quick": 1.0, "paper": 8.0},
     requires={MINILM: "nlp"},
     claims=(
         _claim(

@@ -99,7 +99,6 @@ ROTATION = Figure(
         "n_test",
     ),
     shared=("bias",),
-    minutes={"quick": 0.2, "paper": 0.6},
     claims=(
         Claim(
             "rfa.rotation-0",
@@ -180,7 +179,6 @@ SCALE = Figure(
     run=run_scale,
     draw=draw_scale,
     shared=("scale",),
-    minutes={"quick": 0.1, "paper": 1.5},
     claims=(
         Claim(
             "rfa.scale-optimum",

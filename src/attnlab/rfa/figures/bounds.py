@@ -107,7 +107,6 @@ BOUNDS = Figure(
         "n_max",
         "n_test",
     ),
-    minutes={"quick": 0.2, "paper": 2.0},
     claims=(
         Claim(
             "rfa.bound-holds",

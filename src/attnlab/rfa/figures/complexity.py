@@ -96,7 +96,6 @@ COMPLEXITY = Figure(
     run=run,
     draw=draw,
     independent_of=("n_keys: | RFA", "n_keys: | BRFA"),
-    minutes={"quick": 0.01, "paper": 0.01},
     claims=(
         Claim(
             "rfa.complexity-growth",

@@ -112,7 +112,6 @@ HEADS = Figure(
     draw=draw,
     independent_of=("n_test",),
     shared=("heads", "model"),
-    minutes={"quick": 0.6, "paper": 8.0},
     claims=(
         *theory_claims(
             "rfa.heads",

@@ -130,7 +130,6 @@ HEADS_NEEDED = Figure(
         "n_test",
     ),
     shared=("model", "target"),
-    minutes={"quick": 0.5, "paper": 5.0},
     claims=(
         Claim(
             "rfa.needed-enough",

@@ -79,7 +79,6 @@ KEYS = Figure(
         "n_test",
     ),
     shared=("model",),
-    minutes={"quick": 0.7, "paper": 10.0},
     claims=(
         *KEY_CLAIMS,
         *theory_claims(
@@ -110,7 +109,6 @@ CORRELATIONS = Figure(
         "n_test",
     ),
     shared=("model",),
-    minutes={"quick": 0.7, "paper": 10.0},
     claims=(
         *CORRELATION_CLAIMS,
         *theory_claims(

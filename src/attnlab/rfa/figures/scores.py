@@ -84,7 +84,6 @@ SCORE = Figure(
     run=run_scores,
     draw=draw_scores,
     shared=("score",),
-    minutes={"quick": 0.2, "paper": 0.4},
     claims=(
         Claim(
             "rfa.softmax-query",

@@ -106,7 +106,6 @@ KEY_COUNT = Figure(
     ),
     shared=("model",),
     shape=("n_keys",),
-    minutes={"quick": 0.3, "paper": 0.8},
     claims=(
         *theory_claims("rfa.key-count", "at every number of keys", "target", "model", "n_keys"),
         Claim(
@@ -217,7 +216,6 @@ DIMENSION = Figure(
     ),
     shared=("model",),
     shape=("d",),
-    minutes={"quick": 0.3, "paper": 1.3},
     claims=(
         *theory_claims("rfa.dimension", "at every dimension", "target", "model", "d"),
         Claim(

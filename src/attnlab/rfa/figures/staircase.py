@@ -78,7 +78,6 @@ STAIRCASE = Figure(
         "n_max",
         "n_test",
     ),
-    minutes={"quick": 0.4, "paper": 1.2},
     claims=(
         Claim(
             "rfa.staircase-order",

@@ -280,5 +280,4 @@ ADVANTAGE = Figure(
         ),
     ),
     shape=("kind", "learner", "alpha"),
-    minutes={"quick": 0.6, "paper": 12.0},
 )

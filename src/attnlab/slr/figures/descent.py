@@ -153,7 +153,6 @@ def experiment(
     claims: tuple[Claim, ...],
     *,
     run: Callable[[Params, np.random.SeedSequence], Record] = run,
-    minutes: float,
     independent_of: tuple[str, ...] = (),
 ) -> Figure:
     """Thirty runs at the published settings, in three cells; in the overlaps the full scale takes seconds."""
@@ -168,7 +167,6 @@ def experiment(
         draw=draw,
         independent_of=("runs", "step", *independent_of),
         claims=claims,
-        minutes=dict.fromkeys(both, minutes),
     )
 
 
@@ -211,7 +209,6 @@ MANIFOLD = experiment(
             because="the exact ratio at the planted pair is 0.1135 / 0.4737 = 0.24",
         ),
     ),
-    minutes=0.1,
 )
 
 SMALL = experiment(
@@ -229,7 +226,6 @@ SMALL = experiment(
             because="half of 30 runs has an exact 95 % interval from 0.31; a fifth is no accident of a few runs",
         ),
     ),
-    minutes=0.1,
 )
 
 LARGE = experiment(
@@ -255,7 +251,6 @@ LARGE = experiment(
             because="far is of order one: the runs came within 0.1 of M before they left it",
         ),
     ),
-    minutes=0.2,
 )
 
 SCHEDULE = experiment(
@@ -273,5 +268,4 @@ SCHEDULE = experiment(
             because="well above the half that succeeds at fixed small lambda; 27 of 30 has a 95 % interval from 0.73",
         ),
     ),
-    minutes=0.2,
 )

@@ -213,5 +213,4 @@ LOCATIONS = Figure(
         ),
     ),
     shape=("kind", "locations"),
-    minutes={"quick": 1.5, "paper": 15.0},
 )

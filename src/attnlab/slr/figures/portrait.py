@@ -110,5 +110,4 @@ PORTRAIT = Figure(
             because="starts fill the whole square; 882 successes of 882 have an exact 95 % interval from 0.996",
         ),
     ),
-    minutes={"quick": 0.2, "paper": 0.6},
 )

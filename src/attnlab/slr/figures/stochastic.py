@@ -64,6 +64,5 @@ SGD = experiment(
         ),
     ),
     run=run,
-    minutes=0.2,
     independent_of=("noise_std", "batch_size"),
 )

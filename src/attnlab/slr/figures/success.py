@@ -193,5 +193,4 @@ SUCCESS = Figure(
             because="1000 successes of 1000 have an exact 95 % interval from 0.996",
         ),
     ),
-    minutes={"quick": 0.5, "paper": 8.0},
 )

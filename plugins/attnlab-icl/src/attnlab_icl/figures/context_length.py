@@ -107,5 +107,4 @@ CONTEXT_LENGTH = Figure(
     ),
     shape=("d", "tau"),
     claims=CLAIMS,
-    minutes={"quick": 1, "paper": 60},
 )

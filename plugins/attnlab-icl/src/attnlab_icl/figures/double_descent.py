@@ -118,5 +118,4 @@ DOUBLE_DESCENT = Figure(
     ),
     shape=("d", "tau"),
     claims=CLAIMS,
-    minutes={"quick": 0.5, "paper": 40},
 )

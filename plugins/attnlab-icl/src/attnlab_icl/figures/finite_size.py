@@ -104,5 +104,4 @@ FINITE_SIZE = Figure(
     ),
     shape=("d", "tau"),
     claims=(CLAIM,),
-    minutes={"quick": 0.5, "paper": 30},
 )

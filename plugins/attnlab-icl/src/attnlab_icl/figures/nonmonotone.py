@@ -69,5 +69,4 @@ NONMONOTONE = Figure(
     run=run,
     draw=draw,
     claims=(CLAIM,),
-    minutes={"quick": 0.3, "paper": 0.3},
 )

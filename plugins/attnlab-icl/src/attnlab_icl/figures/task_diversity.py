@@ -169,5 +169,4 @@ TASK_DIVERSITY = Figure(
     ),
     shape=("d", "tau"),
     claims=CLAIMS,
-    minutes={"quick": 0.8, "paper": 2.5},
 )

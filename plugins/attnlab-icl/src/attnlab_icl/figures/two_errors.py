@@ -87,5 +87,4 @@ TWO_ERRORS = Figure(
     independent_of=("d",),
     claims=CLAIMS,
     shape=("d",),
-    minutes={"quick": 0.1, "paper": 0.3},
 )
