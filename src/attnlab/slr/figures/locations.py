@@ -15,6 +15,7 @@ from attnlab.common.statistics import Statistic, absolute, counted, difference, 
 from attnlab.slr import theory
 from attnlab.slr.figures.cells import task_of
 from attnlab.slr.figures.descent import outcome
+from attnlab.slr.figures.success import bars, share
 from attnlab.slr.learners.predictors import BayesPredictor, LinearPredictor, OraclePredictor
 
 if TYPE_CHECKING:
@@ -130,14 +131,10 @@ def _draw_ratio(axes: Axes, records: Records, task: Task) -> None:
 
 def _draw_success(axes: Axes, records: Records, task: Task) -> None:
     for p_mean, color in zip(records.values("p_mean"), (0, 3), strict=False):
-        rows = records.where(p_mean=p_mean)
-        shares = [row["planted"] / row["runs"] for row in rows]
-        places = np.array([row["locations"] for row in rows])
-        xs = np.unique(places)
-        each = [np.array([s for s, x in zip(shares, places, strict=True) if x == K]) for K in xs]
-        error = [s.std(ddof=1) / np.sqrt(len(s)) if len(s) > 1 else 0.0 for s in each]
+        counts = records.where(p_mean=p_mean).values("locations")
+        shares = [share(records, "planted", p_mean=p_mean, locations=K) for K in counts]
         label = f"penalty on the mean, $p = {p_mean:g}$" if p_mean else "no penalty"
-        axes.errorbar(xs, [s.mean() for s in each], yerr=error, fmt="o", capsize=2, color=COLORS[color], label=label)
+        bars(axes, counts, shares, color=COLORS[color], label=label)
     axes.axhline(0.5, color=COLORS[7], linestyle=":")
     axes.set(xlabel=f"informative tokens $K$ of $L = {task.L}$", ylabel="share of starts that find $(k^*, v^*)$")
     axes.set_title(rf"$d = {task.d}$, best $\lambda$ for each $K$")

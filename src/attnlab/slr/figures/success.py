@@ -44,10 +44,10 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     return {"oracle": ends.count("oracle"), "swapped": ends.count("swapped")}
 
 
-def share(records: Records, **conditions: Any) -> Estimate:
-    """Share of runs that find the planted pair, with its exact interval."""
+def share(records: Records, column: str = "oracle", **conditions: Any) -> Estimate:
+    """Share of the runs that ``column`` counts, those that find the planted pair, with its exact interval."""
     rows = records.where(**conditions)
-    hits, runs = int(np.sum(rows.column("oracle"))), int(np.sum(rows.column("runs")))
+    hits, runs = int(np.sum(rows.column(column))), int(np.sum(rows.column("runs")))
     return proportion([True] * hits + [False] * (runs - hits))
 
 
@@ -70,7 +70,8 @@ def draw(records: Records) -> Canvas:
     return canvas
 
 
-def _bars(axes: Axes, x: Any, shares: list[Estimate], **options: Any) -> None:
+def bars(axes: Axes, x: Any, shares: list[Estimate], **options: Any) -> None:
+    """Shares with their intervals."""
     value = np.array([s.value for s in shares])
     error = np.array([[s.value - s.low for s in shares], [s.high - s.value for s in shares]])
     axes.errorbar(x, value, yerr=error, fmt="o", capsize=3, **options, gid="simulation")
@@ -78,9 +79,8 @@ def _bars(axes: Axes, x: Any, shares: list[Estimate], **options: Any) -> None:
 
 def _draw_fixed(axes: Axes, records: Records) -> None:
     lams = records.where(kind="fixed").values("lam")
-    _bars(
-        axes, lams, [share(records, kind="fixed", lam=lam) for lam in lams], color=COLORS[0], label="fixed $\\lambda$"
-    )
+    shares = [share(records, kind="fixed", lam=lam) for lam in lams]
+    bars(axes, lams, shares, color=COLORS[0], label="fixed $\\lambda$")
     axes.set(xscale="log", xlabel=r"inverse temperature $\lambda$", ylabel="share of runs that find $(k^*, v^*)$")
     axes.set(ylim=(0.35, 1.02))
     axes.set_xticks(lams, [f"{lam:g}" for lam in lams])
@@ -107,8 +107,8 @@ def _draw_cures(axes: Axes, records: Records) -> None:
     for p_mean, p_overlap in _settings(records.where(kind="penalty"), "p_mean", "p_overlap"):
         names.append(f"$p_1$ = {p_overlap:g}\n$p_2$ = {p_mean:g}")
         shares.append(share(records, kind="penalty", p_mean=p_mean, p_overlap=p_overlap))
-    _bars(axes, range(len(schedules)), shares[: len(schedules)], color=COLORS[3])
-    _bars(axes, range(len(schedules), len(names)), shares[len(schedules) :], color=COLORS[4])
+    bars(axes, range(len(schedules)), shares[: len(schedules)], color=COLORS[3])
+    bars(axes, range(len(schedules), len(names)), shares[len(schedules) :], color=COLORS[4])
     axes.set_xticks(range(len(names)), names, fontsize=7)
     axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(0.35, 1.02), ylabel="share of runs that find $(k^*, v^*)$")
 
