@@ -97,7 +97,7 @@ def _draw_length(axes: Axes, records: Records) -> None:
     axes.set_ylim(-0.02, 1.25 * float(theory.null_risk(task_of(row))))
     axes.set_xticks(lengths, [str(x) for x in lengths])
     axes.minorticks_off()
-    axes.legend(loc="center left")
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.22))
 
 
 REFERENCES = Figure(
