@@ -200,7 +200,7 @@ def test_bounds_behave():
     assert theory.witness_degree(0, 2) == (1, 16.0)
     assert theory.heads_bound(task, 2000) == pytest.approx(theory.heads_bound(task, 1000) / 2)
     assert theory.heads_bound(task, 1000) < theory.heads_bound(task, 1000, form="paper")
-    M = theory.heads_for_bound(task, 0.1)
+    M = int(theory.heads_for_bound(task, 0.1))
     assert theory.heads_bound(task, M) <= 0.1 < theory.heads_bound(task, M - 1)
     assert theory.excess_risk_bound(task, 400) == pytest.approx(2 * theory.excess_risk_bound(task, 1600))
     assert theory.excess_risk_bound(task, 400, 1000, form="paper") > theory.excess_risk_bound(task, 400, 1000)
@@ -211,7 +211,9 @@ def test_bounds_behave():
     assert few.radius > many.radius
     assert few.distance == pytest.approx(1000 * many.distance)
     assert theory.excess_risk_bound(task, 400, 10**9) > theory.excess_risk_bound(task, 400)
-    n = theory.sample_size(task, 0.1)
+    n = int(theory.sample_size(task, 0.1))
+    assert theory.sample_size(task, 0.1).status == theory.heads_bound(task, 10).status == "bound"
+    assert theory.complexity_exact(task).status == "exact"
     assert theory.excess_risk_bound(task, n) <= 0.1 < theory.excess_risk_bound(task, n - 10)
     assert theory.sample_size(Task("correlation", p=1, d=256), 0.1, model="brfa") < theory.sample_size(
         Task("correlation", p=1, d=256), 0.1

@@ -69,11 +69,11 @@ def _modes(name: str, d: int, n_keys: int) -> dict[str, Any]:
 def _complexity(task: Task) -> dict[str, float | None]:
     biased = None
     if task.function.correlation_power is not None:
-        cost = theory.complexity_approx(task, "brfa", eps=EPS)
+        cost = theory.complexity_approx(task, "brfa", eps=EPS).value
         biased = cost if cost < float("inf") else None
     return {
-        "rfa": theory.complexity_exact(task),
-        "rfmlp": theory.complexity_exact(task, "rfmlp"),
-        "approx": theory.complexity_approx(task, eps=EPS),
+        "rfa": theory.complexity_exact(task).value,
+        "rfmlp": theory.complexity_exact(task, "rfmlp").value,
+        "approx": theory.complexity_approx(task, eps=EPS).value,
         "biased": biased,
     }

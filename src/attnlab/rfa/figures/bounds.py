@@ -49,8 +49,8 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
                     "risk": float(np.mean(LOSSES["huber"].value(f, y_test))),
                     "converged": fitted.converged_,
                     "prediction": risk(task, n, heads),
-                    "bound": excess_risk_bound(task, n, heads, delta=DELTA),
-                    "paper_bound": excess_risk_bound(task, n, heads, form="paper", delta=DELTA),
+                    "bound": float(excess_risk_bound(task, n, heads, delta=DELTA)),
+                    "paper_bound": float(excess_risk_bound(task, n, heads, form="paper", delta=DELTA)),
                 }
             )
     return {"rows": rows}

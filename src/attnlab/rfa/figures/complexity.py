@@ -26,11 +26,11 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """Complexities of <x_0,x_i>^q <b,x_i> at one dimension."""
     task = Task("corr_power", q=params["q"], d=params["d"], n_keys=params["n_keys"])
     return {
-        "exact": complexity_exact(task),
-        "closed": complexity(task),
-        "mlp": complexity_exact(task, "rfmlp"),
-        "approx": complexity_approx(task, "rfa", eps=EPS),
-        "biased": complexity_approx(task, "brfa", eps=EPS),
+        "exact": complexity_exact(task).value,
+        "closed": complexity(task).value,
+        "mlp": complexity_exact(task, "rfmlp").value,
+        "approx": complexity_approx(task, "rfa", eps=EPS).value,
+        "biased": complexity_approx(task, "brfa", eps=EPS).value,
         **{f"growth_{model}": _with_keys(params["d"], params["n_keys"], model) for model in ("rfa", "rfmlp")},
     }
 
@@ -38,7 +38,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
 def _with_keys(d: int, n_keys: int, model: str) -> float:
     """How much the complexity of a quadratic key average grows from a quarter of the keys to four times as many."""
     few, many = (Task("key_power", p=2, d=d, n_keys=N) for N in (n_keys // 4, 4 * n_keys))
-    return complexity_exact(many, model) / complexity_exact(few, model)
+    return float(complexity_exact(many, model) / complexity_exact(few, model))
 
 
 def draw(records: Records) -> Canvas:

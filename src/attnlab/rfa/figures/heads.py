@@ -94,8 +94,8 @@ def _grids(n_test: int, largest: list[int], seeds: int) -> list[Grid]:
     common = {"d": 16, "n_keys": 16, "n_test": n_test}
     heads = [10, 20, 30, 60, 100, 300, 1000, 3000]
     return [
-        Grid({**common, "model": "rfa", "n": [256, 512], "heads": [*heads, 10_000, INFINITE]}, seeds=seeds),
-        Grid({**common, "model": "rfa", "n": 1024, "heads": [*heads, *largest, INFINITE]}, seeds=seeds),
+        Grid({**common, "model": "rfa", "n": 256, "heads": [*heads, 10_000, INFINITE]}, seeds=seeds),
+        Grid({**common, "model": "rfa", "n": [512, 1024], "heads": [*heads, *largest, INFINITE]}, seeds=seeds),
         Grid({**common, "model": "brfa", "n": 256, "heads": [300, 1000, 3000, INFINITE]}, seeds=seeds),
     ]
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnlab.common.prediction import Prediction
 from attnlab.common.validation import integer, one_of, positive, real
 from attnlab.rfa.task import Task
 from attnlab.rfa.theory.brfa import biased_trace_bound
@@ -73,7 +74,7 @@ def witness(task: Task, n_heads: int, *, delta: float = 0.1) -> Witness:
     )
 
 
-def heads_bound(task: Task, n_heads: int, *, form: str = "explicit", delta: float = 0.1) -> float:
+def heads_bound(task: Task, n_heads: int, *, form: str = "explicit", delta: float = 0.1) -> Prediction:
     r"""Bound on :math:`\mathbb{E}\|f_* - f_M\|^2_{L2}` of the best values for M random heads.
 
     ``explicit``: :math:`2\sqrt{3/2}\,3^k B^{(k)}/M`, from a witness v(W) of degree k in W and hypercontractivity, free
@@ -85,31 +86,32 @@ def heads_bound(task: Task, n_heads: int, *, form: str = "explicit", delta: floa
     M = integer("n_heads", n_heads, low=1)
     delta = real("delta", delta, low=0, high=1, open_low=True)
     if one_of("form", form, ("explicit", "paper")) == "paper":
-        return (task.d**2 + math.log(M)) * complexity(task, "rfa", form="paper") / (delta * M)
+        B = float(complexity(task, "rfa", form="paper"))
+        return Prediction((task.d**2 + math.log(M)) * B / (delta * M), status="bound")
     root = 0.0
     for (r, s), norm in tensors(task).items():
         k, price = witness_degree(r, s)
         root += math.sqrt(2 * math.sqrt(1.5) * 3.0**k * price) * norm
-    return root**2 / M
+    return Prediction(root**2 / M, status="bound")
 
 
-def heads_for_bound(task: Task, eps: float, *, form: str = "explicit", delta: float = 0.1) -> int:
+def heads_for_bound(task: Task, eps: float, *, form: str = "explicit", delta: float = 0.1) -> Prediction:
     r"""Heads that make :func:`heads_bound` at most eps (squared error).
 
     Source: as :func:`heads_bound`.  Status: bound.
     """
     eps, M = positive("eps", eps), 1
-    while heads_bound(task, M, form=form, delta=delta) > eps:
-        M = max(M + 1, math.ceil(M * min(heads_bound(task, M, form=form, delta=delta) / eps, 2.0)))
-    return M
+    while (bound := float(heads_bound(task, M, form=form, delta=delta))) > eps:
+        M = max(M + 1, math.ceil(M * min(bound / eps, 2.0)))
+    return Prediction(M, status="bound")
 
 
 def _complexity_and_trace(task: Task, model: str, eps: float) -> tuple[float, float]:
     if model == "rfa":
-        return complexity_exact(task, "rfa"), attention_trace(task.d, task.n_keys)
+        return float(complexity_exact(task, "rfa")), attention_trace(task.d, task.n_keys)
     if model == "rfmlp":
-        return complexity_exact(task, "rfmlp"), 0.5
-    return complexity_approx(task, "brfa", eps=eps), biased_trace_bound(task.d)
+        return float(complexity_exact(task, "rfmlp")), 0.5
+    return float(complexity_approx(task, "brfa", eps=eps)), biased_trace_bound(task.d)
 
 
 def excess_risk_bound(
@@ -121,7 +123,7 @@ def excess_risk_bound(
     form: str = "explicit",
     delta: float = 0.1,
     eps: float = 0.1,
-) -> float:
+) -> Prediction:
     r"""Bound on the excess risk of the norm-constrained learner under a 1-Lipschitz loss.
 
     ``explicit``: :math:`2R\sqrt{\mathbb{E}K(x,x)/n} + \|f_* - f_M\|_{L2}`, in expectation over the sample. For
@@ -142,20 +144,20 @@ def excess_risk_bound(
             raise ValueError("the paper's form needs n_heads")
         M, d = integer("n_heads", n_heads, low=1), task.d
         statistical = math.sqrt(math.log(d * M) * math.log(n * task.n_keys * M) / n)
-        return math.sqrt(complexity(task, model, form="paper")) * (
-            statistical + math.sqrt((d**2 + math.log(M)) / (delta * M))
-        )
+        approximation = math.sqrt((d**2 + math.log(M)) / (delta * M))
+        B = float(complexity(task, model, form="paper"))
+        return Prediction(math.sqrt(B) * (statistical + approximation), status="bound")
     if n_heads is not None:
         if model != "rfa":
             raise ValueError(f"finitely many heads are bounded for model='rfa' only, got {model!r}")
         found = witness(task, n_heads, delta=delta)
-        return 2 * found.radius * math.sqrt(found.trace / n) + found.distance
+        return Prediction(2 * found.radius * math.sqrt(found.trace / n) + found.distance, status="bound")
     B, trace = _complexity_and_trace(task, model, eps)
     distance = math.sqrt(eps * sum(task.energies.values())) if model == "brfa" else 0.0
-    return 2 * math.sqrt(B * trace / n) + distance
+    return Prediction(2 * math.sqrt(B * trace / n) + distance, status="bound")
 
 
-def sample_size(task: Task, eps: float, *, model: str = "rfa", approximation: float = 0.1) -> int:
+def sample_size(task: Task, eps: float, *, model: str = "rfa", approximation: float = 0.1) -> Prediction:
     r"""Samples that bring the statistical part of the excess risk (1-Lipschitz loss) to eps.
 
     .. math:: n \ge 4 B\,\mathbb{E}K(x,x)/\varepsilon^2
@@ -165,12 +167,12 @@ def sample_size(task: Task, eps: float, *, model: str = "rfa", approximation: fl
     Source: derived here.  Status: bound.
 
     >>> task = Task(target="key_power", p=2)
-    >>> sample_size(task, eps=0.5) < sample_size(task, eps=0.5, model="rfmlp")
+    >>> bool(sample_size(task, eps=0.5) < sample_size(task, eps=0.5, model="rfmlp"))
     True
     """
     eps = positive("eps", eps)
     B, trace = _complexity_and_trace(task, one_of("model", model, MODELS), approximation)
-    return math.ceil(4 * B * trace / eps**2)
+    return Prediction(math.ceil(4 * B * trace / eps**2), status="bound")
 
 
 def rademacher_ball(K: np.ndarray, radius: float) -> float:

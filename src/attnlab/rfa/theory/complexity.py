@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import optimize, special
 
+from attnlab.common.prediction import Prediction
 from attnlab.common.validation import integer, one_of, real
 from attnlab.rfa.series import relu_coefficients
 from attnlab.rfa.task import Task
@@ -84,7 +85,7 @@ def tensors(task: Task) -> dict[tuple[int, int], float]:
     return task.function.tensors(task)
 
 
-def complexity(task: Task, model: str = "rfa", *, form: str = "closed") -> float:
+def complexity(task: Task, model: str = "rfa", *, form: str = "closed") -> Prediction:
     r"""B(f*) from the coefficient tensors of the target.
 
     ``form="closed"``: :math:`(\sum_{rs} \sqrt{\beta_{rs}}\,\|f_{rs}\|)^2`, for ``rfa`` and ``rfmlp``.
@@ -98,14 +99,14 @@ def complexity(task: Task, model: str = "rfa", *, form: str = "closed") -> float
     """
     one_of("model", model, MODELS)
     if one_of("form", form, ("closed", "paper")) == "paper":
-        return _paper_complexity(task, model)
+        return Prediction(_paper_complexity(task, model), status="bound")
     if model == "brfa":
         raise ValueError("BRFA has no closed form; use form='paper' or complexity_approx(task, 'brfa', eps)")
     roots = 0.0
     for (r, s), norm in tensors(task).items():
         price = beta(r, s) if model == "rfa" else beta_mlp(r, s, task.n_keys) / (task.n_keys if s else 1)
         roots += np.sqrt(price) * norm
-    return float(roots**2)
+    return Prediction(float(roots**2), status="bound")
 
 
 def _paper_complexity(task: Task, model: str) -> float:
@@ -126,7 +127,7 @@ def _correlation_power(task: Task) -> int:
     return power
 
 
-def complexity_exact(task: Task, model: str = "rfa") -> float:
+def complexity_exact(task: Task, model: str = "rfa") -> Prediction:
     r"""B(f*) on the sphere: the squared norm of f* in the kernel's Hilbert space.
 
     .. math:: B = \sum_{ab} \|F_{ab}\|^2 / \lambda_{ab}
@@ -138,7 +139,7 @@ def complexity_exact(task: Task, model: str = "rfa") -> float:
     """
     one_of("model", model, ("rfa", "rfmlp"))
     energy, parts = modes(task, model)
-    return float(np.sum(energy / parts.sum(axis=0)))
+    return Prediction(float(np.sum(energy / parts.sum(axis=0))))
 
 
 def modes(task: Task, model: str) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +148,7 @@ def modes(task: Task, model: str) -> tuple[np.ndarray, np.ndarray]:
     return energy, np.stack([mode_parts(a, b, task.d, task.n_keys, model) for a, b in task.energies], axis=1)
 
 
-def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> float:
+def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> Prediction:
     r"""The smallest squared norm of a pair function within relative squared error eps of F, in L2 of (x_0, x_i).
 
     For ``rfa`` and ``rfmlp`` each harmonic is shrunk by :math:`\lambda_{ab}/(\lambda_{ab}+\kappa)`. For ``brfa`` the
@@ -161,7 +162,8 @@ def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> fl
     eps = real("eps", eps, low=0, high=1, open_low=True, open_high=True)
     if one_of("model", model, MODELS) == "brfa":
         power = _correlation_power(task)
-        return dimension_free_cost(lambda t: t**power, task.d, eps).value
+        found = dimension_free_cost(lambda t: t**power, task.d, eps)
+        return Prediction(found.value, converged=found.converged, detail={"residual": found.residual})
     energy, parts = modes(task, model)
     # From the average over keys back to the pair function: the key's part of both is larger by N.
     scale = np.array([task.n_keys if b else 1.0 for _, b in task.energies])
@@ -173,10 +175,10 @@ def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> fl
 
     span = np.log(eigenvalue.min()) - 40, np.log(eigenvalue.max()) + 40
     kappa = np.exp(optimize.brentq(excess, *span, xtol=1e-12))
-    return float(np.sum(energy * (eigenvalue / (eigenvalue + kappa)) ** 2 / eigenvalue))
+    return Prediction(float(np.sum(energy * (eigenvalue / (eigenvalue + kappa)) ** 2 / eigenvalue)))
 
 
-def complexity_sampled(K: np.ndarray, y: np.ndarray, ridge: float) -> float:
+def complexity_sampled(K: np.ndarray, y: np.ndarray, ridge: float) -> Prediction:
     r"""Squared norm of the ridge fit to a dense noiseless sample, for any kernel and target.
 
     .. math:: y^T (K+n\lambda I)^{-1} K (K+n\lambda I)^{-1} y
@@ -184,7 +186,7 @@ def complexity_sampled(K: np.ndarray, y: np.ndarray, ridge: float) -> float:
     Source: standard.  Status: bound from below that grows to B as n grows and the ridge falls.
     """
     alpha = np.linalg.solve(K + len(y) * ridge * np.eye(len(y)), y)
-    return float(alpha @ K @ alpha)
+    return Prediction(float(alpha @ K @ alpha), status="bound")
 
 
 def witness_degree(r: int, s: int) -> tuple[int, float]:
