@@ -161,13 +161,3 @@ def test_peak_memory_counts_arrays_that_are_gone():
 @pytest.mark.parametrize("module", [harness, rows], ids=lambda module: module.__name__)
 def test_the_examples_of_the_docstrings_hold(module):
     assert doctest.testmod(module).failed == 0
-
-
-def test_the_time_of_rows_is_the_constant_that_explains_the_rest():
-    from benchmarks import bounds
-
-    entries = np.array([1.0, 8.0, 64.0])
-    known = np.array([2.0, 3.0, 40.0])
-    assert bounds.fitted_rows(known, entries, known + 0.5 * entries) == pytest.approx(0.5 * entries)
-    # parts that take longer than the whole leave nothing for it
-    assert bounds.fitted_rows(known, entries, known / 2) == pytest.approx(np.zeros(3))
