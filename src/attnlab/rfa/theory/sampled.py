@@ -69,8 +69,9 @@ Source = tuple[Task, str | Activation, float, int]
 def _sampled(law: Task, kind: str | Activation, bias_scale: float, m: int, replicate: int) -> Sampled:
     X = law.sample(m, stream(replicate, "theory", "rfa", "sampled kernel"))[0]
     # For a bias of scale one 6 nodes give what float32 resolves, 3e-7; the integrand sharpens with the scale.
-    form = {"kind": kind, "bias_scale": bias_scale, "nodes": 6 if abs(bias_scale) <= 1 else NODES}
-    parts = kernel(X, **form, dtype="float32", by_class=True).astype(np.float64) / m
+    nodes = 6 if abs(bias_scale) <= 1 else NODES
+    K = kernel(X, kind=kind, bias_scale=bias_scale, nodes=nodes, dtype="float32", by_class=True)
+    parts = K.astype(np.float64) / m
     return Sampled(X, parts, np.array([1.0, law.d])[: len(parts)])
 
 
