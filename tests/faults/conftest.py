@@ -1,6 +1,7 @@
 """What was tried and how it ended: with FAULT_PAGE set, the tests write it to that page of the documentation."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,18 @@ was done to real processes and files, how often, and what came of it.
 | tried | outcome |
 |---|---|
 """
-ROWS = {}
+ROWS, TIMES = {}, Counter()
 
 
 @pytest.fixture
 def tried():
-    """Record a fault and its outcome for the page."""
-    return ROWS.__setitem__
+    """Record a fault and its outcome for the page; with ``times`` the cases that passed are counted over all tests."""
+
+    def record(what, outcome, times=0):
+        TIMES[what] += times
+        ROWS[what] = f"{TIMES[what]} of {TIMES[what]} {outcome}" if times else outcome
+
+    return record
 
 
 def pytest_sessionfinish(session):

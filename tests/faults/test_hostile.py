@@ -70,7 +70,8 @@ def test_a_row_cannot_name_a_place_outside_the_folder(tmp_path, way, column, nam
     assert row[column] == name
     tried(
         "merge and salvage of stores with ids and file names such as ../../x",
-        "20 of 20 left out; nothing written outside",
+        "left out; nothing written outside",
+        times=1,
     )
 
 
@@ -91,7 +92,7 @@ def test_tables_that_are_not_ours_are_refused(tmp_path, statement, tried):
     for writable in (False, True):
         with pytest.raises(StoreDamaged, match="that attnlab did not make"):
             Store(path, writable=writable)
-    tried("stores with a trigger, a view, a table or an index of a stranger", "4 of 4 not opened")
+    tried("stores with a trigger, a view, a table or an index of a stranger", "not opened", times=1)
 
 
 def test_a_view_in_place_of_the_table_does_not_answer_for_it(tmp_path):

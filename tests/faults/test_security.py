@@ -90,8 +90,13 @@ def test_another_user_of_the_machine_cannot_run_code_through_the_scheduler(tried
     with LocalWorkers(1)() as client:
         client.wait_for_workers(1)
         address = client.scheduler.address
-        assert attack(address.replace("tls://", "tcp://"), address) == ["refused", "refused"]
+        refused = attack(address.replace("tls://", "tcp://"), address)
+        assert refused == ["refused", "refused"]
     # the attack itself works: a scheduler without keys runs the code as its owner
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as open_to_all:
         assert attack(open_to_all.scheduler_address) == [f"ran as uid {os.getuid()}"]
-    tried("code sent to the scheduler by another user (uid 65534), plain and with a key of its own", "2 of 2 refused")
+    tried(
+        "code sent to the scheduler by another user (uid 65534), plain and with a key of its own",
+        "refused",
+        times=len(refused),
+    )

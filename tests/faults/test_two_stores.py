@@ -51,7 +51,11 @@ def test_salvage_into_a_filled_store_destroys_nothing(tmp_path, tried):
         assert list(verify(store)) == []
         assert file_problems(store) == []
     assert {file: file.read_bytes() for file in before} == before
-    tried("salvage of 12 differing cells into a store that has them", "12 of 12 unchanged, each still what was written")
+    tried(
+        "salvage of 12 differing cells into a store that has them",
+        "unchanged, each still what was written",
+        times=len(rows),
+    )
 
 
 def test_a_second_result_never_touches_the_arrays_of_the_first(tmp_path):
@@ -79,7 +83,7 @@ def test_merge_heals_damaged_rows_of_the_target(tmp_path, damage, tried):
         assert merge(healed, [good]) == {"copied": 0, "healed": 1, "damaged": 0, "different": 0}
         assert list(verify(healed)) == []
         assert file_problems(healed) == []
-    tried("a damaged row or array of the target, healed by merge from a good source", "4 of 4 healed")
+    tried("a damaged row or array of the target, healed by merge from a good source", "healed", times=1)
 
 
 def test_differing_rows_give_exit_code_one(tmp_path):
