@@ -43,6 +43,7 @@ from attnlab.smi.tilt import tilt
 INITS = ("random", "spectral")
 STATIONARY = 1e-3  # largest change of V in each of the last WINDOW iterations of a stationary run
 WINDOW = 50
+PLAIN = 0.7  # share of a step at the default damping, for which STATIONARY and WINDOW are meant
 PATIENCE = 100  # iterations in which the smallest change must fall by a tenth
 DRIFT = 0.1  # share of an eigenvalue of V or I - V by which its mean over half a window may still move
 EXACT = 1e-8  # tr V / r from which the directions count as known, as in state evolution
@@ -138,7 +139,7 @@ class AMP(DirectionsPredictor):
             if not np.isfinite(change):
                 reason = "diverged"
                 break
-            if ended_as := _settled(changes, Vs, self.tol):
+            if ended_as := _settled(changes, Vs, self.tol, min(1.0, (1 - self.damping) / PLAIN)):
                 reason, converged = ended_as
                 break
         self.W_, self.V_ = W, messages.V
@@ -153,17 +154,17 @@ class AMP(DirectionsPredictor):
         ended(self, converged=converged, reason=reason, n_iter=len(changes))
 
 
-def _settled(changes: list[float], Vs: list[np.ndarray], tol: float) -> tuple[str, bool] | None:
-    """Why the iteration ends here, and whether that counts as converged."""
+def _settled(changes: list[float], Vs: list[np.ndarray], tol: float, pace: float = 1.0) -> tuple[str, bool] | None:
+    """Why the iteration ends here, and whether that counts as converged; ``pace`` is the share of a step taken."""
     if changes[-1] <= tol:
         return "tolerance reached", True
     if np.trace(Vs[-1]) / len(Vs[-1]) < EXACT:
         return "exact recovery", True
     if len(Vs) <= WINDOW or _drifts(np.stack(Vs[-WINDOW:])):
         return None
-    still = np.abs(np.diff(np.stack(Vs[-WINDOW - 1 :]), axis=0)).max() < STATIONARY
+    still = np.abs(np.diff(np.stack(Vs[-WINDOW - 1 :]), axis=0)).max() < STATIONARY * pace
     # A run whose changes still fall goes on to its tolerance.
-    if still and changes[-1] > 0.5 * changes[-1 - WINDOW]:
+    if still and changes[-1] > 0.5**pace * changes[-1 - WINDOW]:
         return "stationary", True
     if len(changes) > 2 * PATIENCE and min(changes[-PATIENCE:]) > 0.9 * min(changes[:-PATIENCE]):
         return "no progress; more damping may help", False
