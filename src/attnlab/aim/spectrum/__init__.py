@@ -1,8 +1,8 @@
 """The spectrum of a noisy attention matrix: eigenvalues of the tied one here, singular values in ``singular``."""
 
 from attnlab.aim.spectrum import singular
+from attnlab.aim.spectrum.quadrature_rules import check_rho, small_noise_slope
 from attnlab.aim.spectrum.tied import (
-    check_rho,
     cubed_density,
     denoising_mmse,
     density,
@@ -14,7 +14,6 @@ from attnlab.aim.spectrum.tied import (
     rie,
     second_moment,
     shrink,
-    small_noise_slope,
     small_width_mmse,
     stieltjes,
 )

@@ -34,29 +34,13 @@ from attnlab.aim.spectrum.quadrature_rules import (
     rotation_invariant,
     rule_of,
     semicircle_transform,
-    small_noise_slope,
+)
+from attnlab.aim.spectrum.quadrature_rules import (
+    small_noise_slope as small_noise_slope,  # a prior has it
 )
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import Seed, stream
 from attnlab.common.validation import positive
-
-__all__ = [
-    "check_rho",
-    "cubed_density",
-    "denoising_mmse",
-    "density",
-    "edges",
-    "finite_size",
-    "planted",
-    "prior_mean",
-    "quadrature",
-    "rie",
-    "second_moment",
-    "shrink",
-    "small_noise_slope",
-    "small_width_mmse",
-    "stieltjes",
-]
 
 LARGE_NOISE = 1e8  # beyond it (in units of max(1, 1/rho)) F = 1 - 1/Delta to rounding
 
