@@ -2,6 +2,7 @@ import jax
 import numpy as np
 import pytest
 
+from attnlab.common.compute import Compute
 from attnlab.slr import theory
 from attnlab.slr.initial import overlaps_of, vectors
 from attnlab.slr.namespace import jax_namespace
@@ -10,7 +11,7 @@ from attnlab.slr.theory import overlaps as formula
 PAPER = {"d": 400, "L": 10, "gamma": 2**-0.5}
 
 
-@pytest.mark.parametrize("d", [10, 60, 400])
+@pytest.mark.parametrize("d", [10, 400])
 def test_the_map_is_projected_gradient_descent_in_d_dimensions(d):
     k_star, v_star = np.eye(2, d)
     k, v = (x[0] for x in vectors(1, k_star, v_star, seed=3))
@@ -104,3 +105,13 @@ def test_initial_overlaps_have_the_law_of_random_unit_vectors():
     k_star, v_star = np.eye(2, 400)
     k, v = vectors(100, k_star, v_star, start="manifold", seed=2)
     assert np.abs(overlaps_of(k, v, k_star, v_star)[:, 2:]).max() < 1e-15
+
+
+def test_the_call_names_its_device():
+    start = theory.initial_overlaps(50, 20, seed=0)
+    # the schedule of the figures, with many starts in one call
+    options = {"d": 50, "L": 4, "lam": 1.0, "decay": 1e-4, "step": 2e-3, "n_steps": 40, "log_every": 40}
+    default = theory.gradient_descent(start, **options)
+    assert np.array_equal(theory.gradient_descent(start, **options, compute=Compute(device="cpu")), default)
+    with pytest.raises(ValueError, match=r"compute\.dtype"):
+        theory.gradient_descent(start, **options, compute=Compute(dtype="float32"))

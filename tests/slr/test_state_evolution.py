@@ -53,6 +53,9 @@ def test_empirical_risk_minimisation(attention, nu, alpha, m_k, q_k, m_v, q_v, e
     # Monte Carlo error of both evaluations; the k-overlaps are the noisier
     assert (found.detail["m_v"], found.detail["q_v"], found.value) == pytest.approx((m_v, q_v, error), abs=0.015)
     assert (found.detail["m_k"], found.detail["q_k"]) == pytest.approx((m_k, q_k), abs=0.03)
+    stopped = theory.erm_state_evolution(attention, alpha, nu=nu, L=3, noise_std=0.1, n_draws=2**12, max_iter=2)
+    assert not stopped.converged
+    assert stopped.detail["residual"] > 1e-5
 
 
 @pytest.mark.parametrize("law_nu", [("max", 3.0), ("max", float("inf"))])
