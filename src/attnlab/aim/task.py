@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from attnlab.aim.channels import Channel, OfChannel, as_channel
 from attnlab.aim.indices import Layout, Mask
-from attnlab.aim.spectrum import singular, tied
+from attnlab.aim.spectrum import check_rho, singular, tied
 from attnlab.aim.token_stream import TokenStream
 from attnlab.common.seeds import Seed, seed_sequence, stream
 from attnlab.common.validation import integer, positive
@@ -55,7 +55,7 @@ class Task:
 
     def __post_init__(self) -> None:
         integer("d", self.d, low=2)
-        tied.check_rho(self.rho)
+        check_rho(self.rho)
         layout = Layout.of(self.tokens, self.tied, self.attention, self.mask)
         given = {name: getattr(self, name) for name in ("beta", "noise")}
         channel = as_channel(self.channel, **given)
