@@ -88,23 +88,25 @@ class Grid:
         of cells, writing each from its parameters would take most of the time of a resumed run.
         """
         axes = {name: axis for name, axis in zip(self.params, self._axes(), strict=True) if name != "seed"}
-        names, values = list(axes), list(axes.values())
+        names = list(axes)
+        # tuples, of which product makes no copy, and bytes, which are shorter than text: an axis may be a million long
+        values = [tuple(axis) for axis in axes.values()]
         keys = [f"{_text(name)}:" for name in names]
-        texts = [[key + _text(value) for value in axis] for key, axis in zip(keys, values, strict=True)]
+        texts = [tuple((key + _text(v)).encode() for v in axis) for key, axis in zip(keys, values, strict=True)]
         place = sorted(range(len(names) + 1), key=[*names, "seed"].__getitem__)
-        before, after = canonical({"figure": figure.name, "params": {}, "stream": stream}).split("{}")
+        before, after = canonical({"figure": figure.name, "params": {}, "stream": stream}).encode().split(b"{}")
         common = {"figure": figure.name, "run": figure.run, "stream": stream, "shared": tuple(figure.shared)}
         common["code"] = code_of(figure.run)
         for seed in range(self.seeds):
-            own = f'"seed":{seed}'
+            own = b'"seed":%d' % seed
             for point, parts in zip(itertools.product(*values), itertools.product(*texts), strict=True):
                 ordered = (*parts, own)
-                text = f"{before}{{{','.join([ordered[i] for i in place])}}}{after}"
+                text = b"%b{%b}%b" % (before, b",".join([ordered[i] for i in place]), after)
                 params = dict(zip(names, point, strict=True))
                 params["seed"] = seed
                 # the constructor of a frozen dataclass sets its fields one by one, in three times the time
                 cell = object.__new__(Cell)
-                cell.__dict__.update(common, params=params, id=hashlib.sha256(text.encode()).hexdigest())
+                cell.__dict__.update(common, params=params, id=hashlib.sha256(text).hexdigest())
                 yield cell
 
 

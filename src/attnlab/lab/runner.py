@@ -25,7 +25,7 @@ from attnlab.lab.store import Store, StoredCell
 from attnlab.lab.store.file import CHUNK
 
 # Rows that a result keeps beside its records.
-KEPT = 20_000
+KEPT = 10_000
 
 
 @dataclass(frozen=True, repr=False)
