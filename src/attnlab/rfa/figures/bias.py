@@ -94,10 +94,7 @@ ROTATION = Figure(
     },
     run=run_rotation,
     draw=draw_rotation,
-    independent_of=(
-        "heads: infty",
-        "n_test",
-    ),
+    independent_of=("heads: infty", "n_test"),
     shared=("bias",),
     claims=(
         Claim(

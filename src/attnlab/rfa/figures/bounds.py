@@ -103,10 +103,7 @@ BOUNDS = Figure(
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "n_max",
-        "n_test",
-    ),
+    independent_of=("n_max", "n_test"),
     claims=(
         Claim(
             "rfa.bound-holds",

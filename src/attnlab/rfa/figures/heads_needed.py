@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TARGETS = ("f1_p1", "f1_p2", "f2_q1", "x0_p2")
 SIZES = np.unique(np.geomspace(32, 4096, 9).astype(int))
-EXCESS = 0.1
+SETTINGS = {"d": 16, "n_keys": 16, "target": list(TARGETS[1:]), "model": ["rfa", "rfmlp"], "excess": 0.1}
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
@@ -91,44 +91,12 @@ HEADS_NEEDED = Figure(
     "of infinitely many; linear targets, whose limit is small, need most. Right: simulated error with so many over "
     "that of the exact kernel on the same data (circles RFA, squares RFMLP); the dotted line is ten per cent.",
     scales={
-        "quick": [
-            Grid(
-                {
-                    "d": 16,
-                    "n_keys": 16,
-                    "target": list(TARGETS[1:]),
-                    "model": ["rfa", "rfmlp"],
-                    "n": [64, 256],
-                    "excess": EXCESS,
-                    "n_test": 1000,
-                },
-                seeds=5,
-            )
-        ],
-        "paper": [
-            Grid(
-                {
-                    "d": 16,
-                    "n_keys": 16,
-                    "target": list(TARGETS[1:]),
-                    "model": ["rfa", "rfmlp"],
-                    "n": [64, 256, 512],
-                    "excess": EXCESS,
-                    "n_test": 2000,
-                },
-                seeds=10,
-            )
-        ],
+        "quick": [Grid({**SETTINGS, "n": [64, 256], "n_test": 1000}, seeds=5)],
+        "paper": [Grid({**SETTINGS, "n": [64, 256, 512], "n_test": 2000}, seeds=10)],
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "d: RFMLP | as many",
-        "n_keys: as many",
-        "n",
-        "excess: as many",
-        "n_test",
-    ),
+    independent_of=("d: RFMLP | as many", "n_keys: as many", "n", "excess: as many", "n_test"),
     shared=("model", "target"),
     claims=(
         Claim(

@@ -75,11 +75,7 @@ KEYS = Figure(
     scales={"quick": [QUICK_KEYS], "paper": [PAPER_SCALE]},
     run=run_keys,
     draw=draw_keys,
-    independent_of=(
-        "heads: infty",
-        "n_max",
-        "n_test",
-    ),
+    independent_of=("heads: infty", "n_max", "n_test"),
     shared=("model",),
     claims=(
         *KEY_CLAIMS,
@@ -105,11 +101,7 @@ CORRELATIONS = Figure(
     scales={"quick": [QUICK], "paper": [PAPER_SCALE]},
     run=run_correlations,
     draw=draw_correlations,
-    independent_of=(
-        "heads: infty",
-        "n_max",
-        "n_test",
-    ),
+    independent_of=("heads: infty", "n_max", "n_test"),
     shared=("model",),
     claims=(
         *CORRELATION_CLAIMS,

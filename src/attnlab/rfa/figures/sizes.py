@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 PAPER = "arXiv:2307.11353"
 KEY_COUNT_TARGETS = ("f1_p2", "x0_p2")
 DIMENSION_TARGETS = ("f2_q1", "softmax_g4")
+ALL_MODELS = ["rfa", "brfa", "rfmlp"]
+KEY_COUNTS = {"sweep": "keys", "d": 16, "n_keys": [2, 4, 8, 16, 32], "n": 1024, "n_test": 1000}
+DIMENSIONS = {"sweep": "dimension", "n_keys": 16, "model": ALL_MODELS}
 
 
 def run_models(params: Params, seed: np.random.SeedSequence) -> Record:
@@ -69,41 +72,12 @@ KEY_COUNT = Figure(
     shows="At fixed n the error of RFA on key averages barely depends on N, that of RFMLP grows; on functions of the "
     "query RFA improves with N, and at N = 2 RFMLP is better. " + CAPTION,
     scales={
-        "quick": [
-            Grid(
-                {
-                    "sweep": "keys",
-                    "d": 16,
-                    "heads": 600,
-                    "n_keys": [2, 4, 8, 16, 32],
-                    "model": ["rfa", "rfmlp"],
-                    "n": 1024,
-                    "n_test": 1000,
-                },
-                seeds=5,
-            )
-        ],
-        "paper": [
-            Grid(
-                {
-                    "sweep": "keys",
-                    "d": 16,
-                    "heads": 1000,
-                    "n_keys": [2, 4, 8, 16, 32],
-                    "model": ["rfa", "brfa", "rfmlp"],
-                    "n": 1024,
-                    "n_test": 1000,
-                },
-                seeds=5,
-            )
-        ],
+        "quick": [Grid({**KEY_COUNTS, "heads": 600, "model": ["rfa", "rfmlp"]}, seeds=5)],
+        "paper": [Grid({**KEY_COUNTS, "heads": 1000, "model": ALL_MODELS}, seeds=5)],
     },
     run=run_models,
     draw=draw_key_count,
-    independent_of=(
-        "heads: infty",
-        "n_test",
-    ),
+    independent_of=("heads: infty", "n_test"),
     shared=("model",),
     shape=("n_keys",),
     claims=(
@@ -168,52 +142,14 @@ DIMENSION = Figure(
     "constant factor at every d. " + CAPTION,
     scales={
         "quick": [
-            Grid(
-                {
-                    "sweep": "dimension",
-                    "n_keys": 16,
-                    "heads": 300,
-                    "d": [8, 16, 32],
-                    "model": ["rfa", "brfa", "rfmlp"],
-                    "n": 1024,
-                    "n_test": 500,
-                },
-                seeds=5,
-            ),
-            Grid(
-                {
-                    "sweep": "dimension",
-                    "n_keys": 16,
-                    "heads": 150,
-                    "d": 64,
-                    "model": ["rfa", "brfa", "rfmlp"],
-                    "n": 1024,
-                    "n_test": 500,
-                },
-                seeds=5,
-            ),
+            Grid({**DIMENSIONS, "heads": heads, "d": d, "n": 1024, "n_test": 500}, seeds=5)
+            for heads, d in ((300, [8, 16, 32]), (150, 64))
         ],
-        "paper": [
-            Grid(
-                {
-                    "sweep": "dimension",
-                    "n_keys": 16,
-                    "heads": 300,
-                    "d": [8, 16, 32, 64],
-                    "model": ["rfa", "brfa", "rfmlp"],
-                    "n": 2048,
-                    "n_test": 1000,
-                },
-                seeds=5,
-            )
-        ],
+        "paper": [Grid({**DIMENSIONS, "heads": 300, "d": [8, 16, 32, 64], "n": 2048, "n_test": 1000}, seeds=5)],
     },
     run=run_models,
     draw=draw_dimension,
-    independent_of=(
-        "heads: infty",
-        "n_test",
-    ),
+    independent_of=("heads: infty", "n_test"),
     shared=("model",),
     shape=("d",),
     claims=(

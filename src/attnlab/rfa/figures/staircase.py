@@ -73,11 +73,7 @@ STAIRCASE = Figure(
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "heads: infty",
-        "n_max",
-        "n_test",
-    ),
+    independent_of=("heads: infty", "n_max", "n_test"),
     claims=(
         Claim(
             "rfa.staircase-order",
