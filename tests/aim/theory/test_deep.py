@@ -50,3 +50,13 @@ def test_a_fourth_layer_is_refused():
 def test_all_layers_become_recoverable_where_measurements_equal_parameters():
     assert float(theory.deep_recovery_threshold(0.5, layers=1)) == float(theory.recovery_threshold(0.5, tokens=2))
     assert float(theory.deep_recovery_threshold(layers=2)) == 0.5
+
+
+@pytest.mark.slow
+def test_the_state_evolution_of_three_layers_learns_the_last_first():
+    found = theory.deep_state_evolution(0.5, start=(1.0, 1.0, 1.0), samples=256, max_iter=4)
+    assert found.trajectory.shape == (5, 3)
+    assert (np.diff(found.trajectory[:, -1]) < 0).all()
+    assert np.argmin(found.value) == 2
+    with pytest.raises(NotSolved, match="rho must be inf"):
+        theory.deep_state_evolution(0.5, 0.5, start=(1.0, 1.0, 1.0))
