@@ -32,8 +32,8 @@ def catalogue() -> Catalogue:
     for name, package in systems().items():
         folder = _folder(package)
         found.systems[name] = _summary(_parsed(folder / "__init__.py"))
-        for file in (*sorted(folder.glob("figures/*.py")), *folder.glob("figures.py")):
-            found.figures |= _figures(_parsed(file))
+        files = (*sorted(folder.glob("figures/*.py")), *folder.glob("figures.py"))
+        found.figures |= _figures([_parsed(file) for file in files])
         for public, definition, file in _classes(package, folder):
             if _is_task(definition):
                 found.tasks[f"{name}.{public}"] = _summary(definition)
@@ -57,13 +57,18 @@ def _parsed(file: Path) -> ast.Module:
     return ast.parse(file.read_bytes())
 
 
-def _figures(tree: ast.Module) -> dict[str, str]:
-    """Names and titles of the figures that a file defines."""
-    calls = [
-        n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "Figure"
-    ]
-    values = [{k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)} for call in calls]
-    return {str(v["name"]): str(v["title"]) for v in values if "name" in v and "title" in v}
+def _figures(trees: list[ast.Module]) -> dict[str, str]:
+    """Names and titles of the figures that files define, by ``Figure`` or by a function of theirs that returns one."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    makers = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and getattr(n.returns, "id", "") == "Figure"}
+    found = {}
+    for call in nodes:
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") in {"Figure", *makers}:
+            given = dict(zip(("name", "title"), call.args, strict=False)) | {k.arg: k.value for k in call.keywords}
+            name, title = (getattr(given.get(key), "value", None) for key in ("name", "title"))
+            if name and title:
+                found[str(name)] = str(title)
+    return found
 
 
 def _classes(package: str, folder: Path) -> Iterator[tuple[str, ast.ClassDef, Path]]:
