@@ -1,4 +1,4 @@
-"""The explorer as a file: whole in itself, small, and honest about what it cannot show."""
+"""The explorer as a file: self-contained, small, and it says what it cannot show."""
 
 import re
 from pathlib import Path
