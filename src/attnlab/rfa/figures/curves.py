@@ -103,8 +103,15 @@ def measure(
 def prediction(task: Task, n: ArrayLike, model: str, heads: ArrayLike) -> Prediction:
     """The learning curve of that many heads, or as many parameters of units; zero heads are infinitely many.
 
-    The modes that are not listed are among the features: so simulations of few units behave.
+    The modes that are not listed are among the features: so simulations of few units behave. Replicates differ in the
+    seed alone, on which no prediction depends, and a figure is drawn again while it is computed: values are kept.
     """
+    sizes, units = (tuple(x) if np.ndim(x) else float(x) for x in (np.asarray(n), np.asarray(heads)))
+    return _prediction(replace(task, seed=0), sizes, model, units)
+
+
+@functools.lru_cache(maxsize=1024)
+def _prediction(task: Task, n: ArrayLike, model: str, heads: ArrayLike) -> Prediction:
     units = np.where(np.asarray(heads) == INFINITE, np.inf, np.asarray(heads, dtype=float))
     units = units * (task.d + 1) if model == "rfmlp" else units
     if predictable(task, model):
@@ -118,16 +125,10 @@ def with_theory(rows: list[dict[str, Any]], tasks: Mapping[str, Task], model: st
     for name, task in tasks.items():
         mine = [row for row in rows if row["target"] == name]
         if predictable(task, model):
-            # Replicates differ in the seed alone, on which no prediction depends.
-            found = _exact(replace(task, seed=0), tuple(row["n"] for row in mine), model, heads)
+            found = prediction(task, [row["n"] for row in mine], model, heads)
             for row, value, converged in zip(mine, found.value, found.converged, strict=True):
                 row |= {"theory": float(value), "theory_converged": bool(converged)}
     return rows
-
-
-@functools.lru_cache(maxsize=1024)
-def _exact(task: Task, n: tuple[int, ...], model: str, heads: int) -> Prediction:
-    return prediction(task, n, model, heads)
 
 
 def predictable(task: Task, model: str) -> bool:
