@@ -106,7 +106,7 @@ POSITIONAL = Figure(
     paper=f"{PAPER}, figure 3",
     shows="Two minima of one layer: by place with few sequences, by content with many.",
     scales={
-        "quick": _grids(8, [1.0, 1.5, 1.679, 2.0, 3.0]),
+        "quick": _grids(8, [1.0, 1.679, 2.0, 3.0]),
         "paper": _grids(14, [1.0, 1.25, 1.5, 1.679, 2.0, 2.5, 3.0]),
     },
     run=run,
