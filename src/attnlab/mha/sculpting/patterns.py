@@ -102,12 +102,13 @@ def _every_support(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     gram, linear = gram[..., open_rows], linear[:, open_rows]
     chosen, lowest = np.full(linear.shape, 1.0 / k), np.full(len(open_rows), np.inf)
     for size in range(k - 1, 0, -1):
-        for support in map(list, combinations(range(k), size)):
-            trial, objective = _on_face(gram[np.ix_(support, support)], linear[support])
+        for support in map(np.array, combinations(range(k), size)):
+            trial, objective = _on_face(gram[support][:, support], linear[support])
             better = np.flatnonzero((trial.min(axis=0) >= 0) & (objective < lowest))
             lowest[better] = objective[better]
             chosen[:, better] = 0.0
-            chosen[np.ix_(support, better)] = trial[:, better]
+            for token, weights in zip(support, trial, strict=True):
+                chosen[token, better] = weights[better]
     best[:, open_rows] = chosen
     return best.T
 
