@@ -167,7 +167,7 @@ def erm_state_evolution(
     if link.indices is not None:
         raise ValueError("erm_state_evolution needs Gaussian tokens; the link is tilted (it has indices)")
     y, x = jax.eval_shape(link.sample, jnp.zeros((link.tokens, link.rank)), jnp.zeros(link.noise)), (link.tokens, p)
-    if (shape := jax.eval_shape(loss, y, jax.ShapeDtypeStruct(x, float)).shape) != ():
+    if (shape := jax.eval_shape(loss, y, jnp.zeros(x)).shape) != ():
         raise ValueError(f"loss must return a scalar for one sequence, got shape {shape}")
     m = 0.1 * np.eye(p, link.rank) if start is None else np.array(start, dtype=float).reshape(p, link.rank)
     first = _State(m, m @ m.T + 0.5 * np.eye(p), np.eye(p))
