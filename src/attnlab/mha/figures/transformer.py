@@ -116,7 +116,7 @@ TRANSFORMER = Figure(
     paper="arXiv:2608.03294",
     shows=(
         "All twelve heads of an attention layer of MiniLM, biases included, are recovered from queries to the layer to "
-        "rounding in float64 and to a part in ten thousand in float32 (value queries, lifted separation: ours). Layer "
+        "rounding in float64 and to a part in a thousand in float32 (value queries, lifted separation: ours). Layer "
         "5 in float64 and layer 0 in float32 at quick scale, all six in both at paper scale."
     ),
     scales={
