@@ -236,4 +236,8 @@ def _is_knob(value: Any) -> bool:
 
 
 def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(value).replace("Infinity", "inf").replace("NaN", "nan")
