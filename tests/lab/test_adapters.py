@@ -133,7 +133,8 @@ def test_the_inner_learner_sees_outputs_of_its_own_model():
 
 
 def test_message_passing_recovers_the_layer_through_the_adapter_or_says_that_it_has_not():
-    # The trace of the layer's matrix is not that of the prior, and at d = 24 message passing does not always settle.
+    # The trace of the layer's matrix is not that of the prior: the shifted matrix has small eigenvalues in all directions.
+    # At d = 24 message passing then does not always settle, and may recover the layer and yet report too many directions.
     ends = []
     for seed in (1, 2, 3):
         layer = Layer(aim.Task(d=24, rho=0.5, seed=seed)).layer
@@ -141,5 +142,5 @@ def test_message_passing_recovers_the_layer_through_the_adapter_or_says_that_it_
         model = IndexedLayer(aim.AMP(0.5, compute=Compute(dtype="float64"))).fit(*layer.sample(200, seed=seed))
         error = np.linalg.norm(model.theta_ - layer.Theta) / np.linalg.norm(layer.Theta)
         ends.append((error < 0.01, model.estimator_.converged_))
-    assert all(recovered == converged for recovered, converged in ends)
-    assert any(recovered for recovered, _ in ends)
+    assert all(recovered for recovered, converged in ends if converged)
+    assert any(converged for _, converged in ends)
