@@ -133,8 +133,8 @@ def test_the_inner_learner_sees_outputs_of_its_own_model():
 
 
 def test_message_passing_recovers_the_layer_through_the_adapter_or_says_that_it_has_not():
-    # The trace of the layer's matrix is not that of the prior: the shifted matrix has small eigenvalues in all directions.
-    # At d = 24 message passing then does not always settle, and may recover the layer and yet report too many directions.
+    # The trace of the layer's matrix is not that of the prior: the shifted matrix has small eigenvalues everywhere. At
+    # d = 24 message passing then does not always settle, and may recover the layer and yet report too many directions.
     ends = []
     for seed in (1, 2, 3):
         layer = Layer(aim.Task(d=24, rho=0.5, seed=seed)).layer
