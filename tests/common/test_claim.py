@@ -1,9 +1,10 @@
+import dataclasses
 import math
 
 import pytest
 from scipy import stats
 
-from attnlab.common.claim import Claim, Threshold, at_least, at_most, between
+from attnlab.common.claim import STATUSES, Claim, Threshold, at_least, at_most, between
 from attnlab.common.records import Estimate, Records
 from attnlab.common.statistics import deterministic, mean, of, proportion_of
 
@@ -114,6 +115,7 @@ def test_a_verdict_is_compared_with_the_one_on_record():
     quick, paper = known.decide(NOISY, "quick"), known.decide(NOISY, "paper")
     assert (quick.registered, quick.as_registered, quick.reason) == ("fails", True, "the threshold is out of reach")
     assert (paper.registered, paper.as_registered) == ("holds", False)
+    assert [dataclasses.replace(paper, status=status).contradicts for status in STATUSES] == [False, True, False, False]
 
 
 def test_the_note_is_silent_when_the_claim_holds():

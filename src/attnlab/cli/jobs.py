@@ -220,9 +220,9 @@ def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:
 
 
 def exit_code(results: list[Result], *, recorded: bool) -> int:
-    """0 when all cells are there and, where a record applies, every verdict is the recorded one."""
+    """0 when all cells are there and, where a record applies, no verdict is the opposite of the registered one."""
     broken = any(result.failed or result.missing for result in results)
-    surprising = recorded and any(not v.as_registered for result in results for v in result.verdicts)
+    surprising = recorded and any(v.contradicts for result in results for v in result.verdicts)
     return int(broken or surprising)
 
 

@@ -94,6 +94,11 @@ class Verdict:
         return self.status == self.registered
 
     @property
+    def contradicts(self) -> bool:
+        """Whether it is the opposite of the registered one; *undecided* is a lack of replicates, not another outcome."""
+        return {self.status, self.registered} == {"holds", "fails"}
+
+    @property
     def p_value(self) -> float:
         """The smallest level at which the interval lies on the side where the claim holds; 1 if the value does not."""
         return self._smallest_level("holds")
