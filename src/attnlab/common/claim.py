@@ -95,7 +95,7 @@ class Verdict:
 
     @property
     def contradicts(self) -> bool:
-        """Whether it is the opposite of the registered one; *undecided* is a lack of replicates, not another outcome."""
+        """Whether it is the opposite of the registered one; *undecided* is a lack of replicates, no other outcome."""
         return {self.status, self.registered} == {"holds", "fails"}
 
     @property
