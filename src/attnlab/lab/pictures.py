@@ -75,19 +75,22 @@ def contents(rows: Iterable[drawn.Mark]) -> str:
 def _write(result: Result, folder: Path, small: Path, narrow: Path, content: Path) -> None:
     name, caption = result.figure.name, f"{result.figure.title}. {result.figure.shows}"
     small.parent.mkdir(exist_ok=True)
+    from matplotlib import rcParams
+
     with style():
         canvas = result.draw()
         rasterize_dense(canvas)
         canvas.savefig(folder / f"{name}.png")
-        # The first file fixed the places of the panels; to find them again takes as long as to draw.
+        # The first file fixed the places of the panels and the frame; to find them again takes as long as to draw.
         engine = canvas.get_layout_engine()
         canvas.set_layout_engine("none")
-        canvas.savefig(folder / f"{name}.pdf")
+        frame = canvas.get_tightbbox().padded(rcParams["savefig.pad_inches"])
+        canvas.savefig(folder / f"{name}.pdf", bbox_inches=frame)
         for dpi in (SCREEN_DPI, 70, 50):  # of the layers stored as pixels
-            canvas.savefig(folder / f"{name}.svg", dpi=dpi)
+            canvas.savefig(folder / f"{name}.svg", dpi=dpi, bbox_inches=frame)
             if (folder / f"{name}.svg").stat().st_size < LARGEST_SVG:
                 break
-        small.write_bytes(screen_picture(canvas))
+        small.write_bytes(screen_picture(canvas, frame))
         marks = drawn.marks(canvas)
         canvas.set_layout_engine(engine)
         narrow.write_bytes(screen_picture(canvas, colors=64) if stack(canvas) else b"")
@@ -98,12 +101,12 @@ def _write(result: Result, folder: Path, small: Path, narrow: Path, content: Pat
     (folder / f"{name}.toml").write_text(to_toml(result.figure, result.scale), encoding="utf-8")
 
 
-def screen_picture(canvas: Any, dpi: int = SCREEN_DPI, colors: int = 256) -> bytes:
+def screen_picture(canvas: Any, frame: Any = "tight", colors: int = 256) -> bytes:
     """A PNG with a palette of few colours: a third of the size, and lines stay sharp."""
     from PIL import Image
 
     full, small = io.BytesIO(), io.BytesIO()
-    canvas.savefig(full, format="png", dpi=dpi)
+    canvas.savefig(full, format="png", dpi=SCREEN_DPI, bbox_inches=frame)
     Image.open(full).convert("RGB").quantize(colors).save(small, format="png", optimize=True)
     return small.getvalue()
 
