@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from rfa_learners import DOUBLE, LEARNERS, NAMES, SMALL
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -7,35 +8,11 @@ from attnlab.common.compute import Compute
 from attnlab.rfa import (
     AttentionKernelRidge,
     NormBall,
-    PatchRandomFeatures,
     RandomFeatureAttention,
     RandomFeatureMLP,
     RandomFeatureSelfAttention,
     RFAStack,
-    Task,
 )
-
-DOUBLE = Compute(dtype="float64")
-
-
-SMALL = {"n_heads": 40, "random_state": 0}
-
-
-@pytest.fixture(scope="module")
-def data():
-    return Task(d=4, n_keys=3).sample(120, seed=1)
-
-
-LEARNERS = [
-    RandomFeatureAttention(**SMALL),
-    RandomFeatureMLP(width=200, random_state=0),
-    PatchRandomFeatures(width=200, random_state=0),
-    AttentionKernelRidge(),
-    RFAStack(n_heads=40, width=3, inner_heads=8, random_state=0),
-]
-
-
-NAMES = [type(e).__name__ for e in LEARNERS]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from rfa_learners import DOUBLE, LEARNERS, NAMES, SMALL
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -14,31 +15,8 @@ from attnlab.rfa import (
     RandomFeatureMLP,
     RandomFeatureSelfAttention,
     RFAStack,
-    Task,
 )
 from attnlab.rfa.features import BLOCK
-
-DOUBLE = Compute(dtype="float64")
-
-
-SMALL = {"n_heads": 40, "random_state": 0}
-
-
-@pytest.fixture(scope="module")
-def data():
-    return Task(d=4, n_keys=3).sample(120, seed=1)
-
-
-LEARNERS = [
-    RandomFeatureAttention(**SMALL),
-    RandomFeatureMLP(width=200, random_state=0),
-    PatchRandomFeatures(width=200, random_state=0),
-    AttentionKernelRidge(),
-    RFAStack(n_heads=40, width=3, inner_heads=8, random_state=0),
-]
-
-
-NAMES = [type(e).__name__ for e in LEARNERS]
 
 
 @parametrize_with_checks(
