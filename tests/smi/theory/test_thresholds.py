@@ -52,6 +52,17 @@ def test_weak_recovery_of_the_second_layer(skip, alpha):
     assert found > theory.recovery_bound("deep_attention")  # exactly 1/6, which published values break
 
 
+def test_draws_without_a_posterior_count_as_not_resolved():
+    # 1/0 far out, as where an output of steep attention rounds to 0
+    def broken(y, z):
+        return -0.5 * (y - z[0, 0]) ** 2 / 0.25 + jnp.where(y > 4.0, jnp.nan, 0.0)
+
+    link = Link(1, 1, sample=lambda z, e: z[0, 0] + 0.5 * e[0], log_density=broken, noise=1)
+    found = stability(link, np.zeros((1, 1)), np.eye(1), 2**9, 4)
+    assert np.isfinite(found.eigenvalue)
+    assert np.isfinite(found.error)
+
+
 @pytest.mark.slow
 def test_the_error_bar_of_the_operator_covers_the_truth():
     link, exact = as_link("causal_attention"), 0.339398

@@ -72,12 +72,14 @@ def _sums(link: Link, size: int, normals: jax.Array, root: Roots) -> tuple[jax.A
         found = moments(drawn.y, drawn.omega, root.L, label)
         G, again = couplings(found.second), couplings(found.second_again)
         truth = couplings(jnp.outer(drawn.s, drawn.s))
-        return (
+        sums = (
             weight * product(G, again),
             weight * product(G, truth),
             weight * found.mean.T @ found.mean_again,
             found.ess,
         )
+        # Far out, an output of steep attention rounds to 0 and has no posterior: such a draw counts as not resolved.
+        return tuple(jnp.where(jnp.isfinite(found.mean).all(), x, 0.0) for x in sums)
 
     R, n, width = normals.shape
     *sums, ess = jax.lax.map(one, (normals.reshape(R * n, width), jnp.arange(R * n)), batch_size=batch(link, size))
