@@ -21,7 +21,7 @@ def noisy_density(y, z):
     return -0.5 * (y - z[0, 0]) ** 2 / 0.1
 
 
-@pytest.mark.parametrize("alpha", [0.5, 2.0])
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0])
 def test_linear_link_by_two_routes(alpha):
     exact = linear_overlap(alpha, 0.1)
     closed = state_evolution("linear(noise=0.1)", alpha, tol=1e-12)

@@ -2,8 +2,35 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from attnlab.smi import theory
+
+
+def known_up_to_a_sign(q, tokens):
+    """alpha(q) where y shows z up to one sign: an integral over |z| and the noise of the estimate along z.
+
+    V^2 E|g|^2 = E|z|^2 tanh^2(z.omega / V) - T q, since E z.omega tanh(z.omega / V) = E|omega|^2 = T q.
+    """
+    noise, weight = np.polynomial.hermite_e.hermegauss(120)
+    r = np.linspace(0, 12, 4001)[:, None]
+    V = 1 - q
+    square = (r * np.tanh((q * r**2 + np.sqrt(q * V) * r * noise) / V)) ** 2
+    mean = stats.chi(tokens).pdf(r[:, 0]) @ (square @ weight) * (r[1, 0] - r[0, 0]) / weight.sum()
+    return q * V / (mean - tokens * q)
+
+
+@pytest.mark.parametrize(("link", "tokens"), [("phase_retrieval", 1), ("attention", 2), ("attention(tokens=3)", 3)])
+def test_the_branch_is_an_integral_in_two_variables(link, tokens):
+    q = [0.04515, 0.12412, 0.59201]  # the first two had been computed in one way only
+    found = theory.curve(link, q, draws=2**12)
+    exact = np.array([known_up_to_a_sign(x, tokens) for x in q])
+    assert (np.abs(found - exact) < 4 * found.error + 2e-4 * exact).all()
+
+
+@pytest.mark.parametrize(("q", "tokens", "alpha"), [(0.12412, 1, 0.7), (0.04515, 2, 0.2), (0.59201, 2, 0.4)])
+def test_reference_overlaps_in_a_second_way(q, tokens, alpha):
+    assert known_up_to_a_sign(q, tokens) == pytest.approx(alpha, abs=2e-5)
 
 
 @pytest.mark.parametrize(
