@@ -76,3 +76,35 @@ def test_a_bound_beyond_the_cut_is_not_printed():
     certificate = certify(0 * y, y, cut=0.25)
     assert certificate.loss_bound > certificate.cut
     assert "mean" not in str(certificate)
+
+
+def test_gaussian_tokens_are_learned_with_a_tail_certificate_only():
+    task = mha.Task(d=6, k=3, n_heads=2, rho=2.0, tokens_law="gaussian")
+    learner = mha.learn(*task.sample(500), n_heads=2)
+    assert mha.align(learner.theta_, learner.w_, task.Theta, task.W).theta_error < 1e-6
+    assert np.isfinite(learner.certificate_.cut)
+    assert learner.certificate_.label_bound is None
+
+
+@pytest.mark.parametrize(("n", "noise"), [(2000, 5.0), (200, 2.0)])
+def test_strong_label_noise_is_certified_and_not_a_crash(n, noise):
+    task = mha.Task(d=4, k=3, n_heads=2, noise_std=noise)
+    certificate = mha.AttentionLearner(2, n_starts=2, random_state=0).fit(*task.sample(n)).certificate_
+    assert certificate.loss_bound > certificate.mean_loss * 0.5
+    # a bound that the cut alone makes true is not printed
+    assert ("cut at" in str(certificate)) == (certificate.loss_bound < certificate.cut)
+
+
+def test_zero_labels_promise_nothing_about_the_mean():
+    X, y = mha.Task(d=4, k=3, n_heads=1).sample(100)
+    certificate = mha.AttentionLearner(1, n_starts=1, random_state=0).fit(X, 0 * y).certificate_
+    assert certificate.loss_bound == np.inf
+    assert "mean" not in str(certificate)
+
+
+def test_a_bound_on_the_labels_is_checked_before_anything_is_fitted(examples):
+    with pytest.raises(ValueError, match="label_bound must be at least the largest label"):
+        mha.AttentionLearner(2, holdout=mha.Holdout(label_bound=0.1)).fit(*examples)
+    learner = mha.AttentionLearner(2, holdout=mha.Holdout(label_bound=50.0), random_state=0).fit(*examples)
+    assert learner.certificate_.cut == np.inf
+    assert "if no label exceeds 50" in str(learner.certificate_)
