@@ -1,3 +1,4 @@
+import mpmath
 import numpy as np
 import pytest
 
@@ -63,13 +64,26 @@ def test_next_to_the_closing_of_the_gap(rho):
         np.testing.assert_allclose(moments(CLOSING[rho] * factor, rho), 1, atol=1e-9)
 
 
+def transform_in_30_digits(x, noise, rho):
+    """G(x - i0) from the roots of the quartic."""
+    with mpmath.workdps(30):
+        c = 1 / mpmath.mpf(rho)
+        m = mpmath.polyroots([-c * noise, c * x, noise + 1 - c, -x, 1], asc=True, maxsteps=300, extraprec=60)
+        return complex(1 / min(m, key=lambda root: root.imag))
+
+
 @pytest.mark.parametrize(("noise", "rho"), [(0.6, 0.5), (0.03, 0.1), (1.0, 2.0), (0.05, 0.5)])
 def test_closed_form_on_the_nodes_is_the_root_of_the_quartic(noise, rho):
     bulk = singular.quadrature(noise, rho, 64)
-    G = singular.stieltjes(bulk.x[0], noise, rho)
-    # next to an edge two roots merge and lose half their digits
+    x = bulk.x[0]
+    G = singular.stieltjes(x, noise, rho)
+    # next to an edge two roots merge and lose half their digits in double precision
     np.testing.assert_allclose(bulk.density[0], G.imag / np.pi, atol=1e-7 * bulk.density.max())
-    np.testing.assert_allclose(bulk.denoised[0], bulk.x[0] - 2 * noise * G.real, atol=1e-7 * bulk.denoised.max())
+    np.testing.assert_allclose(bulk.denoised[0], x - 2 * noise * G.real, atol=1e-7 * bulk.denoised.max())
+    some = slice(None, None, 5)
+    precise = np.array([transform_in_30_digits(float(at), noise, rho) for at in x[some]])
+    np.testing.assert_allclose(bulk.density[0, some], precise.imag / np.pi, atol=1e-9)
+    np.testing.assert_allclose(bulk.denoised[0, some], x[some] - 2 * noise * precise.real, atol=1e-9)
 
 
 @pytest.mark.parametrize("noise", [1e-3, 0.1, 1.0, 10.0])

@@ -139,3 +139,31 @@ def test_closed_flow_at_d_200():
         path = theory.matrix_flow(W @ W.T, teacher, times)
         apart.append([(S * teacher).sum() / d - np.trace(S) * np.trace(teacher) / d**2 for S in path] - closed)
     assert np.abs(np.mean(apart, axis=0)).max() < 0.01
+
+
+def hermite_slopes(q11, q12, q22):
+    """Phi11, Phi12 of half the squared error of h_2(x) = (x^2 - 1)/sqrt 2, x = h/sqrt(2 q22), one token."""
+    return (3 * q11 / q22 - 1) / (2 * q22), -q12 / q22**2
+
+
+def test_a_quadratic_output_traps_direct_descent_and_not_the_factored_flow(seed):
+    """Of Phi = (3 r11^2 - 2 r11 + 3 - 4 r12^2)/4, r = q/q22, steps on S itself never leave q12 = 0."""
+    d, rng = 60, np.random.default_rng(seed)
+    teacher = aim.Task(d, seed=seed).S
+    q22, t2 = (teacher**2).sum() / d, np.trace(teacher) / d
+    W = np.sqrt(0.7 / d) * rng.standard_normal((d, d))
+    tied = W @ W.T
+    direct = rng.standard_normal((d, d))
+    direct = (direct + direct.T) / np.sqrt(2 * d)
+    direct -= (direct * teacher).sum() / (teacher**2).sum() * teacher  # q12 = 0
+    overlap = lambda S: (S * teacher).sum() / d - np.trace(S) / d * t2  # noqa: E731
+    tied_begin = overlap(tied)
+    step = 1e-3
+    for _ in range(2000):
+        by11, by12 = hermite_slopes((direct**2).sum() / d, (direct * teacher).sum() / d, q22)
+        direct = direct - 2 * step * (by11 * direct + by12 * teacher)
+        by11, by12 = hermite_slopes((tied**2).sum() / d, (tied * teacher).sum() / d, q22)
+        M = by11 * tied + by12 * teacher
+        tied = tied - step * (M @ tied + tied @ M)
+    assert abs((direct * teacher).sum() / d) < 1e-10
+    assert overlap(tied) > tied_begin + 0.2
