@@ -80,6 +80,10 @@ class TimeLeft:
         return math.sqrt(continued * max(by_pace, continued * done / count))
 
 
+def _rounded(seconds: float) -> str:
+    return "less than a minute" if seconds < 60 else f"about {seconds / 60:.0f} min"
+
+
 @dataclass
 class LogLines:
     """One line a minute, for logs of batch jobs."""
@@ -103,7 +107,7 @@ class LogLines:
             self._last = now
             rate, left = self.done / (now - self._start), self.clock.left()
             self.console.print(
-                f"{self.done}/{self.total} cells, {self.failed} failed, {rate:.2g}/s, about {left / 60:.0f} min left",
+                f"{self.done}/{self.total} cells, {self.failed} failed, {rate:.2g}/s, {_rounded(left)} left",
                 highlight=False,
             )
 

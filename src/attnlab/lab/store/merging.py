@@ -33,8 +33,8 @@ def file_problems(store: Store) -> list[str]:
 def merge(target: Store, sources: Iterable[Store]) -> dict[str, int]:
     """Copy the good rows of several stores into one.
 
-    A finished cell beats a failed one, the first finished one stays, a damaged row of the target is healed from a good
-    one. The answer counts rows copied and healed, damaged rows of the sources left out, and cells that two stores
+    A finished cell replaces a failed one, the first finished one stays, a damaged row of the target is healed from a
+    good one. The answer counts rows copied and healed, damaged rows of the sources left out, and cells that two stores
     finished with different results (other hardware rounds differently; other code computes something else).
     """
     counts: Counter[str] = Counter()
