@@ -4,6 +4,7 @@ import contextlib
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -105,35 +106,41 @@ class Here:
     """As much of a Dask client as the engine uses: tasks are computed as they are handed in, one thread for each."""
 
     def __init__(self, *threads):
-        self.threads, self.tasks, self.waiting, self.most = list(threads), [], 0, 0
+        self.threads, self.tasks, self.reported, self.most = list(threads), [], 0, 0
 
     def nthreads(self):
         return {str(i): n for i, n in enumerate(self.threads)}
 
     def submit(self, function, cells, pure):
         self.tasks.append(len(cells))
-        self.waiting += 1
-        self.most = max(self.most, self.waiting)
+        self.most = max(self.most, sum(self.tasks) - self.reported)
         return Done(self, function, cells)
 
 
 class Done:
     def __init__(self, client, function, cells):
-        self.client, self.key, self.found = client, f"task-{len(client.tasks)}", function(cells)
+        self.key, self.found = f"task-{len(client.tasks)}", function(cells)
 
     def add_done_callback(self, function):
         function(self)
 
-    def result(self, timeout):
+    def result(self):
         return self.found
 
     def release(self):
-        self.client.waiting -= 1
+        pass
 
 
-def compute_here(client, cells, path):
+def compute_here(client, cells, path, joining=()):
+    """Count what was stored; with each cell that is reported, workers of as many threads as ``joining`` says come."""
+    joining = iter(joining)
+
+    def report(outcome):
+        client.reported += 1
+        client.threads.append(next(joining, 0))
+
     with Store(path, writable=True) as store:
-        compute_cells(cells, store, lab.DaskEngine(lambda: contextlib.nullcontext(client)))
+        compute_cells(cells, store, lab.DaskEngine(lambda: contextlib.nullcontext(client)), report=report)
         return store.count()
 
 
@@ -153,11 +160,39 @@ def test_the_window_follows_the_threads_there_are(tmp_path, monkeypatch):
     monkeypatch.setattr("attnlab.lab.engine.work.BATCH_CELLS", 1)
     cells, few, many = sweep(90, sleep=0.0).cells("quick"), Here(1), Here(1)
     compute_here(few, cells, tmp_path / "few.sqlite")
-    join = lambda outcome: many.threads.append(7) if len(many.threads) < 4 else None  # noqa: E731
-    with Store(tmp_path / "many.sqlite", writable=True) as store:
-        compute_cells(cells, store, lab.DaskEngine(lambda: contextlib.nullcontext(many)), report=join)
+    compute_here(many, cells, tmp_path / "many.sqlite", joining=(7, 7, 7))
     assert few.most <= 5
     assert many.most >= 2 * sum(many.threads) == 44
+
+
+class Silent(Here):
+    """The worker of the first task does not answer before all others were asked for their results."""
+
+    def __init__(self, tasks):
+        super().__init__(1)
+        self.asked, self.answered = threading.Semaphore(0), False
+        self.others = tasks - 1
+
+    def submit(self, function, cells, pure):
+        done = super().submit(function, cells, pure)
+        first, found = len(self.tasks) == 1, done.found
+
+        def result():
+            if first:
+                self.answered = all(self.asked.acquire(timeout=10) for _ in range(self.others))
+            else:
+                self.asked.release()
+            return found
+
+        done.result = result
+        return done
+
+
+def test_a_worker_that_does_not_answer_keeps_no_result_of_others_waiting(tmp_path, monkeypatch):
+    monkeypatch.setattr("attnlab.lab.engine.work.BATCH_CELLS", 1)
+    silent = Silent(30)
+    assert compute_here(silent, sweep(30, sleep=0.0).cells("quick"), tmp_path / "s.sqlite") == {"done": 30}
+    assert silent.answered
 
 
 class Warns(RegressorMixin, BaseEstimator):

@@ -7,6 +7,7 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from attnlab.lab.outcome import Answer, Outcome, answers
 WINDOW, LEAST = 3, 64
 # Seconds between looks at the workers, without a worker before that is said, and before the cluster is given up.
 POLL, NOTICE, PATIENCE = 1.0, 10.0, 60.0
+# Threads that fetch results. One that died with its worker holds its thread until it is computed again.
+FETCHERS = 32
 
 log = logging.getLogger("attnlab.engine")
 
@@ -74,23 +77,25 @@ class _Session:
 
     def __init__(self, client: Any, cluster: Cluster, work: Work) -> None:
         self.client, self.cluster, self.work = client, cluster, work
-        self.finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.finished: queue.SimpleQueue[tuple[Any, list[Answer] | LabError | None]] = queue.SimpleQueue()
         self.in_flight: dict[str, tuple[list[Cell], Any]] = {}
         self.threads, self.looked = 0, -POLL
+        self.fetchers = ThreadPoolExecutor(FETCHERS, "attnlab-fetch")
 
     def outcomes(self) -> Iterator[Outcome]:
         try:
             while self._fill():
-                future = self._next()
+                future, found = self._next()
+                if isinstance(found, LabError):
+                    raise found
                 cells, _ = self.in_flight.pop(future.key)
-                found = _answers(future)
                 if found is None:
                     yield from self.work.died(cells)
                 else:
                     self.work.returned(cells[len(found) :])
                     yield from map(self.work.answered, cells, found)
-                future.release()
         finally:
+            self.fetchers.shutdown(wait=False, cancel_futures=True)
             for cells, _ in self.in_flight.values():
                 self.work.returned(cells)
 
@@ -114,7 +119,22 @@ class _Session:
             self.work.returned(cells)
             raise LabError(f"cells of {cells[0].figure} cannot be sent to workers: {error!r}") from error
         self.in_flight[future.key] = cells, future
-        future.add_done_callback(self.finished.put)
+        future.add_done_callback(self._fetch)
+
+    def _fetch(self, future: Any) -> None:
+        """Take a result from its worker at once.
+
+        It is lost with the worker for as long as it lies there, so it must wait neither for others to be committed nor
+        for one whose worker does not answer any more.
+        """
+
+        def take() -> None:
+            found = _answers(future)
+            future.release()
+            self.finished.put((future, found))
+
+        with contextlib.suppress(RuntimeError):  # the session has ended
+            self.fetchers.submit(take)
 
     def _look(self) -> None:
         """Count the threads of the workers; none when the scheduler does not answer."""
@@ -124,8 +144,8 @@ class _Session:
         except Exception:
             self.threads = 0
 
-    def _next(self) -> Any:
-        """The next finished future, unless all workers are gone for good."""
+    def _next(self) -> tuple[Any, list[Answer] | LabError | None]:
+        """The next finished future and what it gave, unless all workers are gone for good."""
         alone_since, notice = time.monotonic(), NOTICE
         while True:
             with contextlib.suppress(queue.Empty):
@@ -151,18 +171,18 @@ class _Session:
         return str(getattr(self.client.scheduler, "address", None) or "the scheduler, which does not answer")
 
 
-def _answers(future: Any) -> list[Answer] | None:
+def _answers(future: Any) -> list[Answer] | LabError | None:
     """What the first cells of a task, mostly all of them, gave; None if it died with its worker."""
     from distributed import KilledWorker
 
     try:
-        found: list[Answer] = future.result(timeout=PATIENCE)
+        found: list[Answer] = future.result()
         return found
-    except (KilledWorker, TimeoutError):
+    except KilledWorker:
         return None
     except Exception as error:
         # a cell's own exceptions are answers, so this is the cluster: a worker without attnlab, a lost scheduler
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise LabError(
+        return LabError(
             f"the cluster failed: {type(error).__name__}: {reason[0]}; the same command goes on from what is stored"
-        ) from error
+        )
