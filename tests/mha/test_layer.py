@@ -23,6 +23,26 @@ def test_the_layer_is_its_definition(k, d, m, o):
     assert np.abs(mha.attention(X, task.Theta, task.W) - by_hand(X, task.Theta, task.W)).max() < 1e-13
 
 
+def test_biases_enter_with_their_derivatives():
+    """dF_a/dc_i = sum_b p_ab (x_b - z_a)^T x_b W_i, and dF/dc_0 = 1, against central differences."""
+    task = mha.Task(d=4, k=3, n_heads=2, d_out=3, rho=2.0, tokens_law="gaussian")
+    g = np.random.default_rng(0)
+    X, bias, constant, step = task.tokens_of(5), g.standard_normal((2, 4)), g.standard_normal(3), 1e-6
+    logits = np.einsum("nap,mpq,nbq->nmab", X, task.Theta, X) + np.einsum("mq,nbq->nmb", bias, X)[:, :, None]
+    p = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    centred = X[:, None, None] - (p @ X[:, None])[:, :, :, None]
+    expected = np.einsum("nmab,nmabq,nbr,mro->maqno", p, centred, X, task.W).transpose(0, 2, 3, 1, 4)
+    for i, q in np.ndindex(2, 4):
+        plus, minus = bias.copy(), bias.copy()
+        plus[i, q] += step
+        minus[i, q] -= step
+        found = (mha.attention(X, *task.layer, plus) - mha.attention(X, *task.layer, minus)) / (2 * step)
+        # rounding of central differences is about 1e-16 / step
+        assert np.abs(found - expected[i, q]).max() < 1e-8
+    moved = mha.attention(X, *task.layer, bias, constant) - mha.attention(X, *task.layer, bias)
+    assert np.abs(moved - constant).max() < 1e-14
+
+
 def test_huge_logits_give_finite_outputs():
     task = mha.Task(d=6, k=3, n_heads=1, rho=1e4)
     assert np.isfinite(task.sample(50)[1]).all()

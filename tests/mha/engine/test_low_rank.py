@@ -1,3 +1,5 @@
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,7 +41,7 @@ def test_products_are_those_of_the_dense_equations():
     scale = np.abs(H).max()
     assert np.abs(np.asarray(product[0]) - H @ B).max() < 1e-10 * scale
     assert np.abs(np.asarray(product[1]) - H.transpose(0, 2, 1) @ A).max() < 1e-10 * scale
-    assert np.abs(np.asarray(slope[0]) - G @ B).max() < 1e-9 * np.abs(G).max()
+    assert np.abs(np.asarray(slope[0]) - G @ B).max() < 1e-10 * np.abs(G).max()
 
 
 def test_balancing_changes_the_factors_and_not_their_product():
@@ -59,17 +61,15 @@ def test_six_heads_of_rank_four_from_the_first_starts():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_more_layers_of_rank_four(seed):
-    task = law(6, 16, 8, 4, seed)
-    learner = mha.AttentionLearner(6, rank=4, n_starts=3, holdout=None, random_state=seed).fit(*task.sample(400))
-    assert mha.align(learner.theta_, learner.w_, task.Theta, task.W).theta_error < 1e-6
-
-
-@pytest.mark.slow
-def test_twelve_heads_of_rank_four():
-    task = law(12, 32, 8, 4)
-    learner = mha.AttentionLearner(12, rank=4, n_starts=3, holdout=None, random_state=0).fit(*task.sample(500))
+@pytest.mark.parametrize(
+    ("m", "d", "n", "seed", "seconds"), [*((6, 16, 400, seed, 15) for seed in range(4)), (12, 32, 500, 0, 300)]
+)
+def test_layers_of_rank_four_in_time(m, d, n, seed, seconds):
+    task = law(m, d, 8, 4, seed)
+    begun = time.process_time()
+    learner = mha.AttentionLearner(m, rank=4, n_starts=3, holdout=None, random_state=seed).fit(*task.sample(n))
+    # seconds of all cores together, compilation included
+    assert time.process_time() - begun < seconds
     assert mha.align(learner.theta_, learner.w_, task.Theta, task.W).theta_error < 1e-6
 
 
