@@ -183,6 +183,19 @@ def test_a_causal_oracle_is_as_good():
     assert errors(learner, layer).theta_error < 1e-11
 
 
+def test_a_causal_oracle_with_the_query_first_does_not_pass():
+    layer = oracle(planted(3, 16), causal=True)
+
+    def reversed_order(X):
+        return layer(X[:, ::-1])[:, ::-1]
+
+    for n_heads in (None, 3):
+        with pytest.raises(ValueError, match="the last row depends on its own token only"):
+            mha.QueryLearner(16, n_heads=n_heads, random_state=0).fit(reversed_order)
+    with pytest.warns(ConvergenceWarning, match="fresh answers are missed"):
+        assert not mha.QueryLearner(16).fit(reversed_order).converged_
+
+
 def test_a_strong_single_head_is_not_silently_wrong():
     layer = planted(1, 8, rho=150.0)
     learner = mha.QueryLearner(8).fit(oracle(layer))

@@ -41,7 +41,7 @@ from attnlab.mha.queries.separation import (
 TARGET = 1.2
 SKETCH = 16
 PILOT = 8  # points of the first slice that are spent on finding the length of tokens
-_PILOTS, _STEP, _SATURATED, _CANCELLED = 5, 4.0, 0.4, 1e-3
+_PILOTS, _STEP, _SATURATED, _CANCELLED, _ALONE = 5, 4.0, 0.4, 1e-3, 0.1
 _NEW_DIRECTIONS = 3
 _CLEAR_GAP = 100.0
 
@@ -88,10 +88,17 @@ def suitable_scale(box: Box, scale: float, rng: np.random.Generator) -> float:
     for _ in range(_PILOTS):
         u, w = on_sphere(3 * PILOT, box.d, scale, rng), on_sphere(3 * PILOT, box.d, scale, rng)
         middle = w @ box.w_sum / 2
-        away = np.sqrt(max(float(np.mean((box.mixture(u, w) - middle) ** 2)) - box.noise**2, 0.0))
+        mixture = box.mixture(u, w)
+        away = np.sqrt(max(float(np.mean((mixture - middle) ** 2)) - box.noise**2, 0.0))
         size = 2 * float(np.sqrt(np.mean(middle**2)))
         if size + away <= box.noise:
             raise ValueError("attention cannot be seen: all answers are zero up to their error (W = 0)")
+        # Logits are odd in w, so that mixtures of any layer are at least size / 2 away from wWbar in the mean.
+        if np.sqrt(np.mean((mixture - 2 * middle) ** 2)) < _ALONE * size:
+            raise ValueError(
+                "attention cannot be seen: the last row depends on its own token only (a causal layer that reads its "
+                "tokens in the opposite order answers so)"
+            )
         if size < _CANCELLED * (away + box.noise):
             return scale
         if away < 3 * box.noise:
