@@ -1,7 +1,12 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from attnlab import slr
+from attnlab.common.compute import Compute
 from attnlab.slr.initial import vectors
 
 
@@ -58,6 +63,54 @@ def test_bad_arguments_are_named():
     for change, message in (({"d": 5}, "d must be"), ({"batch_size": 0}, "batch_size must be"), ({"lam": 0.0}, "lam")):
         with pytest.raises(ValueError, match=message):
             slr.simulate_sgd(np.zeros((1, 5)), **{"d": 20, "L": 3, "lam": 0.5, "step": 1e-3, "n_steps": 1, **change})
+
+
+SECOND_DEVICE = """
+import jax
+import numpy as np
+from attnlab.slr.figures import descent, stochastic, success
+
+small = {"d": 20, "L": 4, "gamma": 2**-0.5, "runs": 6, "lam": 1.0, "decay": 1e-4, "step": 2e-3, "n_steps": 60}
+law = {**small, "log_every": 30, "start": "sphere", "noise_std": 0.1, "batch_size": 3}
+counts = {**small, "kind": "fixed", "p_mean": 0.0, "p_overlap": 0.0}
+used = set()
+asarray = np.asarray
+
+
+def seen(x, *args, **kwargs):
+    if isinstance(x, jax.Array):
+        used.update(d.id for d in x.devices())
+    return asarray(x, *args, **kwargs)
+
+
+def cells():
+    seeds = [np.random.SeedSequence(i) for i in range(3)]
+    paths = [run(law, seed)["path"] for run, seed in zip((descent.run, stochastic.run), seeds)]
+    return paths, success.run(counts, seeds[2])
+
+
+(one, counted), np.asarray = cells(), seen
+with jax.default_device(jax.devices()[1]):
+    two, counted_again = cells()
+print(sorted(used), all(np.array_equal(a, b) for a, b in zip(one, two)), counted == counted_again)
+"""
+
+
+def test_figures_run_on_the_default_device_of_jax_with_the_same_numbers():
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", SECOND_DEVICE], env={**os.environ, **flags}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\n")[0] == "[1] True True"
+
+
+def test_the_call_names_its_device():
+    start = slr.initial_overlaps(20, 5, seed=0)
+    options = {"d": 20, "L": 3, "lam": 0.5, "step": 1e-3, "n_steps": 20, "log_every": 10}
+    default = slr.simulate_sgd(start, **options)
+    assert np.array_equal(slr.simulate_sgd(start, **options, compute=Compute(device="cpu")), default)
+    with pytest.raises(ValueError, match=r"compute\.dtype"):
+        slr.simulate_sgd(start, **options, compute=Compute(dtype="float32"))
 
 
 @pytest.mark.slow
