@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from scipy.optimize import minimize
 
 from attnlab.common.arrays import ArrayLike
@@ -28,7 +28,9 @@ from attnlab.mha.learners.base import LayerRegressor, check_examples
 
 METHODS = ("lbfgs", "adam", "projected_lbfgs")
 _STEPS = (0.01, 0.05)
-_BLOCK = 100  # Adam steps between two looks at the clock
+# Adam's batches are drawn for a block of steps, since the generator costs as much as a step when it is called for each;
+# the clock is looked at after a part of one.
+_BLOCK, _PART = 100, 10
 DIVERGED = "diverged"
 _GOOD = (EXACT_FIT, SETTLED)
 
@@ -59,7 +61,7 @@ class GradientLearner(LayerRegressor):
     batch_size : Adam's minibatch, in examples.
     tol : a start has converged when its relative squared error is below, or when its gradient is: the error that a
         move of the layer's own size along the gradient would change is below the share ``sqrt(tol)`` of the error.
-    max_seconds : every start ends, and none is begun, after this time.
+    max_seconds : every start ends, and none is begun, after this time; a first fit of its shape compiles besides.
     compute : where JAX computes (``device``); ``projected_lbfgs`` is BLAS and knows the CPU only.
 
     Attributes
@@ -234,21 +236,18 @@ class _Plan(NamedTuple):
     seed: int
 
 
-@partial(jax.jit, static_argnames=("m", "batch"))
+@partial(jax.jit, static_argnames="m")
 def _adam_steps(
     carry: tuple[Array, optax.OptState],
     X: Float[Array, "n k d"],
     y: Float[Array, "n k o"],
-    sizes: Float[Array, " block"],
-    key: Array,
+    sizes: Float[Array, " steps"],
+    drawn: Int[Array, "steps batch"],
     *,
     m: int,
-    batch: int,
 ) -> tuple[Array, optax.OptState]:
-    """A block of steps of the given sizes; a size of zero leaves the layer as it is."""
+    """Steps of the given sizes on the drawn examples; a size of zero leaves the layer as it is."""
     optimiser = optax.scale_by_adam()
-    # All batches are drawn at once: the generator costs as much as a step when it is called for each.
-    drawn = jax.random.randint(key, (len(sizes), batch), 0, len(X))
 
     def step(carry: tuple[Array, optax.OptState], inputs: tuple[Array, Array]) -> tuple[Any, None]:
         (flat, state), (size, chosen) = carry, inputs
@@ -258,24 +257,34 @@ def _adam_steps(
     return jax.lax.scan(step, carry, (sizes, drawn))[0]
 
 
+@partial(jax.jit, static_argnames=("batch", "n"))
+def _batches(key: Array, *, batch: int, n: int) -> Int[Array, "block batch"]:
+    """Examples of a block of steps."""
+    return jax.random.randint(key, (_BLOCK, batch), 0, n)
+
+
 @float64
 def _adam(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, plan: _Plan, tol: float, deadline: float) -> Run:
-    """Adam in blocks of steps, so that the clock is looked at and one compilation serves every number of steps."""
-    tokens, labels, flat = jnp.asarray(X), jnp.asarray(y), jnp.asarray(start)
-    carry, used, longest = (flat, optax.scale_by_adam().init(flat)), 0, 0.0
+    """Adam in parts of few steps, so that the clock is looked at and one compilation serves every number of steps."""
+    tokens, labels, first_point = jnp.asarray(X), jnp.asarray(y), jnp.asarray(start)
+    carry, used, longest = (first_point, optax.scale_by_adam().init(first_point)), 0, 0.0
     sizes = plan.step * (1 + np.cos(np.pi * np.arange(plan.n_steps) / plan.n_steps)) / 2
     while used < plan.n_steps and time.monotonic() + longest < deadline:
         begun, first = time.monotonic(), used == 0
-        part = np.zeros(_BLOCK)
-        taken = sizes[used : used + _BLOCK]
+        at = used % _BLOCK
+        if at == 0:
+            drawn = _batches(jax_key(plan.seed, "learner", "mha", "batches", used), batch=plan.batch, n=len(X))
+        part = np.zeros(_PART)
+        taken = sizes[used : used + _PART]
         part[: len(taken)] = taken
-        key = jax_key(plan.seed, "learner", "mha", "batches", used)
-        carry = _adam_steps(carry, tokens, labels, jnp.asarray(part), key, m=m, batch=plan.batch)
+        carry = _adam_steps(carry, tokens, labels, jnp.asarray(part), drawn[at : at + _PART], m=m)
         carry[0].block_until_ready()
         used += len(taken)
-        # The first block also compiles, which the others do not.
+        # The first part also compiles, which the others do not.
         longest = 0.0 if first else max(longest, time.monotonic() - begun)
     value, slope = _error_and_slope(carry[0], tokens, labels, m)
-    at = np.asarray(carry[0])
-    reason = _ending(float(value), np.asarray(slope), at, tol) or (OUT_OF_TIME if used < plan.n_steps else OUT_OF_STEPS)
-    return Run(*_layer(at, m, X.shape[-1]), float(value), used, reason)
+    flat = np.asarray(carry[0])
+    reason = _ending(float(value), np.asarray(slope), flat, tol) or (
+        OUT_OF_TIME if used < plan.n_steps else OUT_OF_STEPS
+    )
+    return Run(*_layer(flat, m, X.shape[-1]), float(value), used, reason)
