@@ -1,4 +1,4 @@
-"""Stores of strangers: nothing in them acts by itself, nothing is written outside the folder."""
+"""Stores of other users: nothing in them acts by itself, nothing is written outside the folder."""
 
 import hashlib
 import json
@@ -92,7 +92,7 @@ def test_tables_that_are_not_ours_are_refused(tmp_path, statement, tried):
     for writable in (False, True):
         with pytest.raises(StoreDamaged, match="that attnlab did not make"):
             Store(path, writable=writable)
-    tried("stores with a trigger, a view, a table or an index of a stranger", "not opened", times=1)
+    tried("stores of another user with a trigger, a view, a table or an index", "not opened", times=1)
 
 
 def test_a_view_in_place_of_the_table_does_not_answer_for_it(tmp_path):
