@@ -4,28 +4,50 @@ import numpy as np
 import pytest
 
 from attnlab import aim
-from attnlab.aim import theory
+from attnlab.aim import spectrum, theory
 from attnlab.aim.channels import Softmax
 from attnlab.aim.indices import Layout
 from attnlab.aim.theory import parts
 
 UNTIED = {"tied": False}
 CROSS = {"tied": False, "attention": "cross"}
-# alpha k, then the error at widths .1 .5 1 2: six digits from an independent implementation
+# six digits from an independent implementation: alpha k, then the error at these widths
+SOFTMAX_WIDTHS = (0.1, 0.2, 0.3, 0.5, 0.75, 1, 2, 5)
 SOFTMAX = """
-.05 .936482 .949526 .949882 .949970
-.20 0 .776864 .793989 .798455
-.40 0 .495869 .569871 .591634
-.60 0 .213899 .344174 .383493
-.70 0 .084382 .238524 .281557
+.05 .936482 .946962 .948674 .949526 .949790 .949882 .949970 .949995
+.10 .792230 .876891 .890043 .896456 .898425 .899112 .899777 .899964
+.15 .514503 .780810 .819719 .839072 .845101 .847226 .849297 .849886
+.20 0 .660064 .737513 .776864 .789472 .793989 .798455 .799748
+.30 0 .347404 .546689 .640551 .671950 .683638 .695638 .699269
+.40 0 0 .333381 .495869 .549404 .569871 .591634 .598553
+.50 0 0 .045792 .351455 .426683 .455664 .487238 .497718
+.60 0 0 0 .213899 .308447 .344174 .383493 .396954
+.70 0 0 0 .084382 .199083 .238524 .281557 .296504
+.80 0 0 0 0 .103192 .142045 .182670 .196651
+.90 0 0 0 0 .026421 .059084 .088224 .097704
 """
-# alpha, then the error at widths .1 .5 2
+# alpha k / rho at rho = .01
+NARROW = {0.5: 0.99338, 0.8: 0.98121, 1: 0.95851, 1.2: 0.90935, 1.5: 0.72289, 1.8: 0.33921}
+# alpha, then the error of cross-attention at these widths
+HARDMAX_WIDTHS = (0.1, 0.2, 0.5, 1, 2)
 HARDMAX = """
-.05 .912754 .936950 .937771
-.2 .360485 .741442 .767599
-1 .017268 .191415 .263535
-5 .000695 .010712 .018505
+.05 .912754 .932201 .936950 .937607 .937771
+.1 .735071 .842784 .872914 .877217 .878306
+.2 .360485 .627909 .741442 .761954 .767599
+.5 .067735 .218096 .426367 .485031 .505244
+1 .017268 .060533 .191415 .244952 .263535
+2 .004338 .015483 .062532 .090719 .097430
+5 .000695 .002493 .010712 .017891 .018505
 """
+# alpha, rho: the errors of both parts of hardmax self-attention, five digits
+HARDMAX_SELF = {
+    (0.2, 0.5): (0.65780, 0.83856),
+    (0.5, 0.5): (0.33937, 0.56211),
+    (1, 0.5): (0.14353, 0.29276),
+    (0.5, 0.2): (0.19332, 0.27758),
+    (0.5, 1): (0.37559, 0.64258),
+    (1, 1): (0.17187, 0.38592),
+}
 
 
 def table(text):
@@ -35,7 +57,7 @@ def table(text):
 @pytest.mark.parametrize(
     "law", [{**UNTIED, "tokens": 2}, {**CROSS, "tokens": (2, 3)}, {**UNTIED, "tokens": 3, "mask": "causal"}]
 )
-@pytest.mark.parametrize(("column", "rho"), list(enumerate((0.1, 0.5, 1, 2))))
+@pytest.mark.parametrize(("column", "rho"), list(enumerate(SOFTMAX_WIDTHS)))
 def test_softmax_error_has_its_reference_values(law, column, rho):
     rows, k = table(SOFTMAX), float(theory.measurements(**law))
     np.testing.assert_allclose(theory.mmse(rows[:, 0] / k, rho, **law), rows[:, column + 1], atol=1e-5)
@@ -48,25 +70,22 @@ def test_tied_causal_is_the_tied_curve_at_its_own_scale():
         np.testing.assert_allclose(causal, theory.mmse(scaled / 4, 0.5), atol=1e-12)
 
 
+def test_softmax_error_of_narrow_matrices():
+    found = theory.mmse(np.array(list(NARROW)) * 0.01 / 2, 0.01, **UNTIED)
+    np.testing.assert_allclose(found, list(NARROW.values()), atol=1e-5)
+
+
 @pytest.mark.parametrize("tied", [True, False])
 def test_measurements_are_the_rank_of_the_visible_contrasts(tied, seed):
     rng = np.random.default_rng(seed)
-    for _ in range(20):
+    for _ in range(40):
         T = int(rng.integers(2, 6))
-        mask = rng.random((T, T)) < 0.6
-        layout = Layout.of(T, tied, "self", mask)
-        rows = [set(np.flatnonzero(row)) for row in mask]
-        if tied:
-            pairs = {frozenset((a, int(b))) for a, row in enumerate(rows) for b in row}
-            joined = [{a} for a in range(T) if rows[a]]
-            for a in range(T):
-                for b in range(a):
-                    if a in rows[b] and b in rows[a]:
-                        both = [group for group in joined if a in group or b in group]
-                        joined = [group for group in joined if group not in both] + [set().union(*both)]
-            expected = len(pairs) - len(joined)
-        else:
-            expected = sum(max(len(row) - 1, 0) for row in rows)
+        layout = Layout.of(T, tied, "self", rng.random((T, T)) < rng.uniform(0.2, 1))
+        h = layout.unwhiten(np.eye(layout.p))  # (p, T, T): h of each whitened component alone
+        contrasts = [
+            h[:, a, b] - h[:, a, row.argmax()] for a, row in enumerate(layout.visible) for b in row.nonzero()[0]
+        ]
+        expected = np.linalg.matrix_rank(np.array(contrasts)) if contrasts else 0
         assert Softmax().informative(layout) == expected
 
 
@@ -75,10 +94,22 @@ def test_recovery_and_weak_recovery():
     assert float(theory.mmse(0.2, np.inf, **UNTIED)) == pytest.approx(0.6, abs=1e-12)
     assert float(theory.weak_recovery_threshold(2, "hardmax", **CROSS)) == pytest.approx(np.pi / 4, abs=1e-8)
     three = theory.weak_recovery_threshold(3, "hardmax", **CROSS)
-    assert float(three) == pytest.approx(8 * np.pi / 81, abs=1e-6)
+    assert float(three) == pytest.approx(8 * np.pi / 81, abs=1e-8)
+    four = theory.weak_recovery_threshold(4, "hardmax", **CROSS)
+    assert float(four) == pytest.approx(0.176951, abs=1e-6)
 
 
-@pytest.mark.parametrize(("column", "rho"), list(enumerate((0.1, 0.5, 2))))
+@pytest.mark.parametrize(
+    ("rho", "slope"), [(0.1, 18.037), (0.2, 8.074), (0.3, 4.7773), (0.5, 2.1809), (0.7, 1.1010), (2, 0.84305)]
+)
+def test_error_next_to_recovery_falls_with_its_slope(rho, slope):
+    k, before = 2, np.array([2e-4, 1e-4])
+    ratios = theory.mmse((spectrum.small_noise_slope(rho) - before) / k, rho, **UNTIED) / before
+    # linear extrapolation to the threshold
+    assert 2 * ratios[1] - ratios[0] == pytest.approx(slope, rel=1e-3)
+
+
+@pytest.mark.parametrize(("column", "rho"), list(enumerate(HARDMAX_WIDTHS)))
 def test_hardmax_cross_error_has_its_reference_values(column, rho):
     rows = table(HARDMAX)
     found = theory.mmse(rows[:, 0], rho, channel="hardmax", **CROSS)
@@ -86,18 +117,33 @@ def test_hardmax_cross_error_has_its_reference_values(column, rho):
 
 
 def test_hardmax_cross_with_three_tokens():
-    found = theory.mmse([0.1, 0.25], 0.5, 3, "hardmax", **CROSS)
-    # 1e-4 of the reference, and the error of the table
-    assert (np.abs(found - np.array([0.68139, 0.35689])) < 1e-4 + 4 * found.error).all()
+    wide, narrow = (theory.mmse(alpha, rho, 3, "hardmax", **CROSS) for alpha, rho in (([0.1, 0.25], 0.5), (0.25, 0.2)))
+    np.testing.assert_allclose([*wide, narrow], [0.68139, 0.35689, 0.16459], atol=1e-4)
 
 
-def test_hardmax_self_attention_has_two_variances():
-    found = theory.error_parts(0.5, 0.5, channel="hardmax", **UNTIED).value
-    np.testing.assert_allclose(found, [0.33937, 0.56211], atol=2e-5)
-    # W1: the isotropic theory, right for cross-attention, gives .4264
-    assert found.mean() == pytest.approx(0.45074, abs=2e-5)
+def test_strength_of_hardmax_cross_attention():
+    V = np.array([1.0, 0.5, 0.1])
+    two, three = (theory.channel_strength(1 - V, V, T, "hardmax", **CROSS) for T in (2, 3))
+    np.testing.assert_allclose(two, [1.273240, 1.922152, 4.506957], atol=1e-6)
+    np.testing.assert_allclose(three[:2], [3.222888, 4.678747], rtol=1e-4)
+
+
+@pytest.mark.parametrize("setting", HARDMAX_SELF, ids=str)
+def test_hardmax_self_attention_has_two_variances(setting):
+    # W1: the isotropic theory, right for cross-attention, gives .4264 at (.5, .5), where the mean of both is .4507
+    found = theory.error_parts(*setting, channel="hardmax", **UNTIED).value
+    np.testing.assert_allclose(found, HARDMAX_SELF[setting], atol=2e-5)
+
+
+def test_strengths_of_both_parts():
     law = aim.Task(10**6, channel="hardmax", **UNTIED)
-    np.testing.assert_allclose(law.law.strength_parts(0.4, 0.6, law.layout), (1.559902, 0.485200), atol=1e-5)
+    found = [law.law.strength_parts(*V, law.layout) for V in ((0.5, 0.5), (0.4, 0.6), (0.2, 0.3))]
+    np.testing.assert_allclose(found, [(1.441614, 0.480538), (1.559902, 0.485200), (2.253658, 0.714543)], atol=1e-5)
+
+
+def test_parts_of_causal_softmax():
+    found = theory.error_parts(0.2, 0.5, 3, mask="causal", **UNTIED).value
+    np.testing.assert_allclose(found / found.mean(), [0.742542, 1.257458], atol=1e-6)
 
 
 @pytest.mark.parametrize(("tokens", "alpha"), [(2, 0.2), (3, 0.08), (4, 0.04)])
