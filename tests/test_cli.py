@@ -19,6 +19,7 @@ from typer import rich_utils
 
 from attnlab import cli
 from attnlab.common.figure import Figure
+from attnlab.lab.durations import DRAWING
 
 ATTNLAB = Path(sys.executable).with_name("attnlab")
 
@@ -87,7 +88,8 @@ def test_reproduce_ends_with_the_ledger_by_paper_and_its_tally(reproduced):
 
 def test_the_time_of_every_figure_is_told_before_it_starts(tmp_path):
     told = attnlab("reproduce", "slr", "--scale", "paper", "--dry-run", cwd=tmp_path).stdout
-    assert re.search(r"slr.manifold: 3 cells, about \d+ s on two cores", told)
+    assert re.search(r"slr.manifold: 3 cells, about \d+ s\n", told)
+    assert re.search(r"\d+ cells of \d+ figures to compute, about [\d.]+ min on two cores\n$", told)
 
 
 def test_the_ledger_alone_is_written_as_json(reproduced, tmp_path):
@@ -227,7 +229,7 @@ def test_only_fast_takes_the_systems_in_turn():
         for system, times in {"aim": [0.1, 0.1, 0.1], "slr": [0.2, 0.3], "mha": [5.0]}.items()
         for i, minutes in enumerate(times)
     ]
-    assert [f.name for f in cli.jobs.fastest(figures, "quick", 0.45)] == ["aim.0", "aim.1", "slr.0"]
+    assert [f.name for f in cli.jobs.fastest(figures, "quick", 0.45 + 3 * DRAWING)] == ["aim.0", "aim.1", "slr.0"]
 
 
 def test_changed_settings_show_numbers_and_no_verdict(tmp_path):

@@ -2,23 +2,51 @@
 
 import dataclasses
 import importlib
+import json
+from pathlib import Path
 
 import pytest
 from toy_figures import FIGURE
 
-from attnlab import lab
 from attnlab.common.systems import systems
 from attnlab.lab import durations, registry
-from attnlab.lab.store import Store
+
+DATA = Path(__file__).parents[2] / "docs" / "data"
 
 
-def test_the_minutes_of_a_figure_are_those_of_its_cells_on_two_cores(tmp_path, monkeypatch):
-    monkeypatch.setattr(durations, "SHORTEST", 0.0)
-    lab.run(FIGURE, store=tmp_path / "s.sqlite")
-    with Store(tmp_path / "s.sqlite") as store:
-        seconds = sum(row.seconds for row in store.rows(FIGURE.name))
-        assert durations.minutes(FIGURE, "quick", store) == pytest.approx(seconds / 120, abs=0.005)
-        assert durations.minutes(registry.figures()["slr.manifold"], "quick", store) is None
+@pytest.fixture
+def renewed(tmp_path, monkeypatch):
+    """What the file of a system says after a ledger was brought in, from what it said before."""
+
+    def bring(before, seconds):
+        file, ledger = tmp_path / "durations.json", tmp_path / "claims.json"
+        file.write_text(json.dumps({"slr.manifold": before}))
+        ledger.write_text(json.dumps({"scale": "paper", "figures": {"slr.manifold": {"1": {"seconds": seconds}}}}))
+        monkeypatch.setattr(durations, "own_files", lambda name: {"slr": file})
+        durations.stated.cache_clear()
+        durations.main(str(ledger))
+        return json.loads(file.read_text())["slr.manifold"]
+
+    yield bring
+    durations.stated.cache_clear()
+
+
+def test_the_seconds_of_a_ledger_become_minutes_on_two_cores(renewed):
+    assert renewed({"quick": 0.1, "paper": "about 9"}, 240) == {"quick": 0.1, "paper": 2.0}
+    assert renewed({}, 0) == {"paper": durations.SHORTEST}
+
+
+def test_a_measured_time_is_replaced_by_a_shorter_one_only(renewed):
+    assert renewed({"paper": 1.5}, 240) == {"paper": 1.5}
+    assert renewed({"paper": 2.5}, 240) == {"paper": 2.0}
+
+
+def test_stated_times_are_not_above_those_of_the_ledgers():
+    for scale in ("quick", "paper"):
+        ledger = json.loads((DATA / f"claims_{scale}.json").read_text())
+        for name, runs in ledger["figures"].items():
+            limit = max(durations.SHORTEST, runs["1"]["seconds"] / 60 / durations.CORES)
+            assert durations.stated()[name][scale] <= limit + 0.005, name
 
 
 def test_every_figure_that_runs_without_extras_states_a_measured_time():

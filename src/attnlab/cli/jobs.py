@@ -69,8 +69,8 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
     runnable = [figure for figure in figures if (extra := figure.missing_extra()) is None or _skip(figure, extra)]
     if job.dry_run:
         for figure in runnable:
-            time = expected(figure.minutes.get(scale, 0.0))
-            say(f"{figure.name}: {many(figure.size(scale), 'cell')}, {time}")
+            say(f"{figure.name}: {many(figure.size(scale), 'cell')}, {duration(figure.minutes.get(scale, 0.0))}")
+        _announce(runnable, scale, {figure.name: figure.size(scale) for figure in runnable})
         raise typer.Exit
     with Store(job.store, writable=True) as store:
         beside = registry.figures().values() if job.recorded else []
@@ -119,30 +119,28 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: Liv
 
 
 def _announce(figures: list[Figure], scale: str, missing: dict[str, int]) -> None:
-    """Before anything starts: what each figure still has to compute and how long that is expected to take."""
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for column in ("left", "right", "right"):
-        table.add_column(justify=column, no_wrap=True)
-    total = 0.0
-    for figure in figures:
-        if left := missing[figure.name]:
-            share = left / max(figure.size(scale), 1)
-            total += share * figure.minutes.get(scale, 0.0)
-            table.add_row(figure.name, many(left, "cell"), duration(share * figure.minutes.get(scale, 0.0)))
-    console.print(f"{many(sum(missing.values()), 'cell')} to compute, {expected(total)}")
-    if table.row_count > 1:
-        console.print(table, highlight=False)
+    """Before anything starts: what is to be computed and how long the run is expected to take."""
+    from attnlab.lab.durations import of_run
+
+    left = [figure for figure in figures if missing[figure.name]]
+    minutes = of_run(missing[f.name] / f.size(scale) * f.minutes.get(scale, 0.0) for f in left)
+    where = " on two cores" * (minutes > 0)
+    figures_told = f" of {len(left)} figures" * (len(left) > 1)
+    say(f"{many(sum(missing.values()), 'cell')}{figures_told} to compute, {duration(minutes)}{where}")
 
 
 def fastest(figures: list[Figure], scale: str, minutes: float = FAST_MINUTES) -> list[Figure]:
     """The quickest figures, the systems in turn, as many as their expected times allow, in the order given."""
+    from attnlab.lab.durations import DRAWING
+
     ranked = sorted(figures, key=lambda figure: figure.minutes.get(scale, math.inf))
     systems = [figure.name.split(".")[0] for figure in ranked]
     turns = sorted(range(len(ranked)), key=lambda i: systems[:i].count(systems[i]))
     chosen, spent = set(), 0.0
     for figure in (ranked[i] for i in turns):
-        if spent + figure.minutes.get(scale, math.inf) <= minutes:
-            spent += figure.minutes[scale]
+        taken = figure.minutes.get(scale, math.inf) + DRAWING
+        if spent + taken <= minutes:
+            spent += taken
             chosen.add(figure.name)
     return [figure for figure in figures if figure.name in chosen]
 
@@ -152,13 +150,8 @@ def duration(minutes: float) -> str:
     if minutes <= 0:
         return "time unknown"
     if minutes < 1:
-        return f"about {max(1, round(60 * minutes))} s"
+        return f"about {round(60 * minutes)} s" if minutes >= 1 / 60 else "less than 1 s"
     return f"about {minutes:.1f} min" if minutes < 90 else f"about {minutes / 60:.1f} h"
-
-
-def expected(minutes: float) -> str:
-    """A time in words, with where it was measured."""
-    return duration(minutes) + " on two cores" * (minutes > 0)
 
 
 def _skip(figure: Figure, extra: str) -> bool:

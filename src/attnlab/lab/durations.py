@@ -1,7 +1,7 @@
 """How long figures take: minutes on two cores, in ``durations.json`` of each system, which alone states them.
 
-A number was measured; ``"about 90"`` is an estimate. ``python -m attnlab.lab.durations results/attnlab.sqlite`` puts
-what a run took in their place, for the figures that are complete in its store.
+A number was measured; ``"about 90"`` is an estimate. ``python -m attnlab.lab.durations docs/data/claims_paper.json``
+brings in what the runs of a ledger took.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ import dataclasses
 import functools
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from attnlab.common.figure import Figure
 from attnlab.common.systems import own_files
 
-if TYPE_CHECKING:
-    from attnlab.lab.store import Store
-
 FILE = "durations.json"
 CORES = 2
 ABOUT = "about "
-# Shorter than this, starting the program takes longer than the figure.
-SHORTEST = 0.1
+# Ledgers count whole seconds.
+SHORTEST = 0.01
+# Minutes of a run beside its cells: to start and to compile, and to draw one figure.
+START, DRAWING = 0.05, 0.035
 
 
 @functools.cache
@@ -43,31 +42,36 @@ def with_stated(figure: Figure) -> Figure:
     return dataclasses.replace(figure, minutes={**figure.minutes, **found}) if found else figure
 
 
-def minutes(figure: Figure, scale: str, store: Store) -> float | None:
-    """Time of the figure's finished cells on two cores; None where cells are missing."""
-    seconds = {row.id: row.seconds for row in store.rows(figure.name) if row.status == "done"}
-    cells = [cell.id for cell in figure.cells(scale)]
-    if not cells or not seconds.keys() >= set(cells):
-        return None
-    return max(SHORTEST, round(sum(seconds[cell] for cell in cells) / 60 / CORES, 2))
+def of_run(cells: Iterable[float]) -> float:
+    """Minutes of a run from those of the cells of its figures; zero where they are not known.
+
+    >>> round(of_run([0.01, 2.0]), 2)
+    2.13
+    """
+    known = [minutes for minutes in cells if minutes > 0]
+    return START + sum(minutes + DRAWING for minutes in known) if known else 0.0
 
 
-def main(path: str, scale: str = "quick") -> None:
-    """Bring the minutes of the complete figures of a store into the files of their systems."""
+def main(ledger: str) -> None:
+    """Bring the times of a ledger into the files of the systems.
+
+    A measured time is replaced by a shorter one only: whatever runs beside makes a run longer.
+    """
     from attnlab.lab import registry
-    from attnlab.lab.store import Store
+    from attnlab.lab.ledger import read
 
-    content = {name: dict(known) for name, known in stated().items()}
-    figures = registry.figures()
-    with Store(path) as store:
-        for figure in figures.values():
-            if (found := minutes(figure, scale, store)) is not None:
-                content.setdefault(figure.name, {})[scale] = found
+    written = read(ledger)
+    content = {name: dict(stated().get(name, {})) for name in sorted(registry.figures())}
+    for name in content.keys() & written["figures"].keys():
+        if (first := written["figures"][name].get("1")) is None:  # confirmed only
+            continue
+        taken = max(SHORTEST, round(first["seconds"] / 60 / CORES, 2))
+        known = content[name].get(written["scale"])
+        content[name][written["scale"]] = min(taken, known) if isinstance(known, float) else taken
     for system, file in own_files(FILE).items():
-        mine = {name: content[name] for name in sorted(content) if name.startswith(f"{system}.") and name in figures}
-        if mine:
+        if mine := {name: times for name, times in content.items() if times and name.startswith(f"{system}.")}:
             file.write_text(json.dumps(mine, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])
