@@ -58,3 +58,11 @@ def test_tiny_widths_are_the_small_width_limit():
 def test_hardmax_beyond_the_table_names_the_command():
     with pytest.raises(ValueError, match="hardmax_table --only tied-6"):
         theory.mmse(0.05, 0.5, 6, "hardmax")
+
+
+@pytest.mark.parametrize(("tokens", "expected", "sem"), [(3, 2.8512, 3e-4), (4, 4.755, 3e-3)])
+def test_weak_recovery_of_tied_hardmax_with_more_tokens(tokens, expected, sem):
+    """1 / (2 alpha/rho) against direct sampling of the winners by another implementation."""
+    found = theory.weak_recovery_threshold(tokens, "hardmax")
+    assert abs(0.5 / float(found) - expected) < 2 * sem
+    assert found.error < 2e-4 * float(found)

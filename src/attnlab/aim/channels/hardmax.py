@@ -100,8 +100,8 @@ class Hardmax(Channel):
         spread = np.asarray(V, dtype=float) + self.noise
         scale = scale_function(layout.keys, layout.tied, self.legacy)
         rows = 1 if layout.tied else layout.queries
-        value = rows * scale(spread / (total + self.noise)) / spread
-        return Integral(value, value * scale.relative_error)
+        tau = spread / (total + self.noise)
+        return Integral(rows * scale(tau) / spread, rows * scale.error(tau) / spread)
 
     def strength_parts(self, Vs: float, Va: float, layout: Layout) -> tuple[float, float]:
         """Two tokens: a plane integral over the two logit differences."""

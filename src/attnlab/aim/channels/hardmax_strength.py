@@ -35,15 +35,20 @@ TABLE = "hardmax_table.json"
 class ScaleFunction:
     """s(tau), a polynomial in sqrt(tau) through the nodes, times tau^(order/2), its behaviour at 0."""
 
-    def __init__(self, nodes: np.ndarray, values: Any, relative_error: float = 0.0, order: int = 1) -> None:
+    def __init__(self, nodes: np.ndarray, values: Any, errors: Any = 0.0, order: int = 1) -> None:
         # SciPy draws an order of the nodes; a fixed one gives the same digits in every process.
         self.smooth = BarycentricInterpolator(nodes, values, rng=0)
-        self.relative_error, self.order = relative_error, order
+        self.nodes, self.errors, self.order = nodes, np.broadcast_to(errors, nodes.shape), order
 
     def __call__(self, tau: Any) -> np.ndarray:
         """s at every tau in [0, 1]."""
         root = np.sqrt(np.asarray(tau, dtype=float))
         return np.asarray(root**self.order * self.smooth(root))
+
+    def error(self, tau: Any) -> np.ndarray:
+        """Standard error of s, from those of the nodes next to sqrt(tau)."""
+        root = np.sqrt(np.asarray(tau, dtype=float))
+        return np.asarray(root**self.order * np.interp(root, self.nodes, self.errors))
 
 
 def chebyshev(nodes: int) -> np.ndarray:
@@ -66,8 +71,7 @@ def scale_function(keys: int, tied: bool = True, legacy: bool = False) -> ScaleF
             f"hardmax is tabulated for {', '.join(_table()['tied'])} tokens, got tokens={keys}; "
             f"'python -m attnlab.aim.channels.hardmax_table --only {name}' makes the missing entry"
         )
-    values = np.array(entry["values"])
-    return ScaleFunction(chebyshev(len(values)), values, float(np.max(np.array(entry["errors"]) / values)))
+    return ScaleFunction(chebyshev(len(entry["values"])), entry["values"], entry["errors"])
 
 
 @functools.lru_cache(maxsize=1)

@@ -2,6 +2,7 @@ r"""Online stochastic gradient descent: every sequence is used once, so that tra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -89,7 +90,7 @@ class OnlineSGD(IndexedPredictor):
         else:
             X, summary = self._check_data(X, y)
             target = summary if self.loss == "logits" else np.asarray(y, dtype=float)
-            n_steps, d = -(-len(X) // batch), X.shape[2]
+            n_steps, d = math.ceil(len(X) / batch), X.shape[2]
             batches = iter([(X[i : i + batch], target[i : i + batch]) for i in range(0, len(X), batch)])
         if step * d / batch > LARGE:
             advise(f"step d / batch = {step * d / batch:.2g} is above {LARGE}: the flow of small steps does not apply")

@@ -1,4 +1,4 @@
-r"""Cross-entropy with weight decay, two tied tokens: six scalars.
+r"""Cross-entropy, or another loss of logit differences, with weight decay, two tied tokens: six scalars.
 
 ==========  =========================================================================================
 symbol      meaning
@@ -19,7 +19,8 @@ Source: arXiv:2509.24914, claims 3.1 and 4.1; channel derived here.  Status: asy
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -36,42 +37,63 @@ C_INVERSE = np.array([[3.0, -1.0], [-1.0, 3.0]]) / 8
 MAX_ITER, TOL = 300, 1e-9
 
 
+class Loss(NamedTuple):
+    """A convex loss of one logit difference D against the teacher's D^0: its derivatives, and the error that is
+    reported.
+    """
+
+    slope: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    curvature: Callable[[np.ndarray], np.ndarray]
+    mixed: Callable[[np.ndarray], np.ndarray]  # d^2 loss / dD dD^0
+    error: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def cross_entropy(beta: float) -> Loss:
+    """Of the rows (sigmoid(beta D), 1 - sigmoid(beta D)); the error is |y - y_hat|^2 of a row."""
+
+    def p(D: np.ndarray) -> np.ndarray:
+        return np.asarray(expit(beta * D))
+
+    return Loss(
+        lambda D, D0: beta * (p(D) - p(D0)),
+        lambda D: beta**2 * p(D) * (1 - p(D)),
+        lambda D0: -(beta**2) * p(D0) * (1 - p(D0)),
+        lambda D, D0: 2 * (p(D) - p(D0)) ** 2,
+    )
+
+
 class Channel:
     """Averages over the four Gaussian directions, with the minimiser of the last call as the next start."""
 
-    def __init__(self, total: float, beta: float, nodes: int) -> None:
+    def __init__(self, total: float, loss: Loss, nodes: int) -> None:
         x, w = gauss_hermite(nodes)
         points = np.array(list(itertools.product(x, repeat=4)))
         weights = np.array([a * b * c * d for a, b, c, d in itertools.product(w, repeat=4)])
         kept = weights > NEGLIGIBLE
         self.points, self.weights = points[kept], weights[kept] / weights[kept].sum()
-        self.total, self.beta = total, beta
+        self.total, self.loss = total, loss
         self.D: Any = None
 
     def means(self, q: float, m: float, V: float) -> tuple[float, float, float, float]:
-        """E|g|^2, E div_w g, E div_z0 g, and the training error E|y - y_hat|^2."""
+        """E|g|^2, E div_w g, E div_z0 g, and the training error."""
         spread = np.sqrt([4.0, 2.0])  # of (D_1 + D_2)/sqrt 2 and (D_1 - D_2)/sqrt 2, in units of the indices
         teacher = np.sqrt(self.total) * self.points[:, :2]
         student = m / self.total * teacher + np.sqrt(max(q - m**2 / self.total, 0.0)) * self.points[:, 2:]
         D0, Dw = (_unrotated(values * spread) for values in (teacher, student))
         D = self._minimiser(D0, Dw, V)
-        p, p0 = expit(self.beta * D), expit(self.beta * D0)
-        curvature, mixed = self.beta**2 * p * (1 - p), -(self.beta**2) * p0 * (1 - p0)
-        inverse = _inverse(curvature, V)
+        inverse, mixed = _inverse(self.loss.curvature(D), V), self.loss.mixed(D0)
         step = D - Dw
         square = np.einsum("ni,ij,nj->n", step, C_INVERSE, step) / V**2
         student_slope = (np.einsum("nij,ji->n", inverse, C_INVERSE) / V - 2) / V
         teacher_slope = -(inverse[:, 0, 0] * mixed[:, 0] + inverse[:, 1, 1] * mixed[:, 1]) / V
-        train = 2 * ((p - p0) ** 2).sum(axis=1)
+        train = self.loss.error(D, D0).sum(axis=1)
         return tuple(float(self.weights @ v) for v in (square, student_slope, teacher_slope, train))  # type: ignore[return-value]
 
     def _minimiser(self, D0: np.ndarray, Dw: np.ndarray, V: float) -> np.ndarray:
         D = Dw.copy() if self.D is None else self.D
-        p0 = expit(self.beta * D0)
         for _ in range(60):
-            p = expit(self.beta * D)
-            slope = self.beta * (p - p0) + (D - Dw) @ C_INVERSE / V
-            step = np.einsum("nij,nj->ni", _inverse(self.beta**2 * p * (1 - p), V), slope)
+            slope = self.loss.slope(D, D0) + (D - Dw) @ C_INVERSE / V
+            step = np.einsum("nij,nj->ni", _inverse(self.loss.curvature(D), V), slope)
             D = D - np.clip(step, -4.0, 4.0)  # the loss is convex; long first steps are cut
             if np.abs(step).max() < 1e-11:
                 break
@@ -94,11 +116,16 @@ def _unrotated(values: np.ndarray) -> np.ndarray:
 
 
 def solve_cross_entropy(task: Task, alpha: float, decay: float, nodes: int = NODES) -> ERM:
-    """Iterate the six scalars, half of each step."""
+    """The minimiser of the cross-entropy with decay."""
     if task.layout.queries != 2 or not task.tied or not task.layout.visible.all() or not hasattr(task.law, "beta"):
         raise NotSolved("loss='cross_entropy' is solved for softmax with tokens=2, tied, mask='full'")
+    return solve_six_scalars(task, alpha, decay, cross_entropy(float(task.law.beta)), nodes)
+
+
+def solve_six_scalars(task: Task, alpha: float, decay: float, loss: Loss, nodes: int = NODES) -> ERM:
+    """Iterate the six scalars of a loss that is a sum over both rows, half of each step."""
     Q = task.prior.second_moment(task.rho)
-    channel = Channel(Q + task.law.noise, float(task.law.beta), nodes)
+    channel = Channel(Q + task.law.noise, loss, nodes)
     q, m, V, change, found = 0.5 * Q, 0.5 * Q, 1.0, np.inf, None
     eta = delta = eps = train = 0.0
     for _ in range(MAX_ITER):
