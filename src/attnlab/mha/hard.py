@@ -46,11 +46,6 @@ class ParityInstance:
     beta: float
     M: np.ndarray
 
-    @property
-    def trivial_nmse(self) -> float:
-        """Error of the best predictor that ignores the secret, 1 / (1 + beta^2)."""
-        return 1 / (1 + self.beta**2)
-
     def closed_form(self, X: ArrayLike) -> Float[np.ndarray, "n 2 d"]:
         """The outputs by the formula, without the layer."""
         tokens = check_tokens(X, n_tokens=2, d=self.task.d)

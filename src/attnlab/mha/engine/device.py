@@ -6,6 +6,7 @@ there. All rows are processed in chunks of one size, the last one padded with ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple
 
@@ -16,7 +17,8 @@ from jax.scipy import linalg
 from jaxtyping import Array, Float
 
 from attnlab.common.precision import float64
-from attnlab.mha.engine.levenberg_marquardt import SETTLED, Fit, StopRule
+from attnlab.mha.engine.damped import StopRule, damped_steps
+from attnlab.mha.engine.levenberg_marquardt import Fit
 from attnlab.mha.engine.normal_equations import coordinate_pairs
 from attnlab.mha.engine.variable_projection import RIDGE, chunk_rows
 from attnlab.mha.layer import Rows
@@ -136,21 +138,25 @@ def levenberg_marquardt_on_device(
 ) -> Fit:
     """Fit the layer from a start on JAX's default device; arguments as in :func:`levenberg_marquardt`."""
     placed = place(rows, len(theta))
-    at, mu = jnp.asarray(theta), 1e-2
-    w, factor, error = regress(placed, at)
-    history, watch = [float(error)], StopRule(max_iter, tol, progress, patience, deadline)
-    while not (reason := watch.reason(history)):
-        H, g = normal_equations(placed, at, w, factor)
-        for _ in range(8):
-            trial = at + damped_step(H, g, jnp.asarray(mu)).reshape(at.shape)
-            moved = regress(placed, trial)
-            if float(moved[2]) < history[-1]:
-                break
-            mu *= 4
-        else:
-            reason = SETTLED
-            break
-        at, mu = trial, max(mu / 5, 1e-15)
-        w, factor, error = moved
-        history.append(float(error))
-    return Fit(np.asarray(at), np.asarray(w), history[-1], len(history) - 1, reason, tuple(history))
+
+    def steps_from(at: _Point) -> Callable[[float], _Point]:
+        H, g = normal_equations(placed, at.theta, at.w, at.factor)
+        return lambda mu: _Point.at(placed, at.theta + damped_step(H, g, jnp.asarray(mu)).reshape(at.theta.shape))
+
+    watch = StopRule(max_iter, tol, progress, patience, deadline)
+    end, history, reason = damped_steps(_Point.at(placed, jnp.asarray(theta)), steps_from, watch)
+    return Fit(np.asarray(end.theta), np.asarray(end.w), end.error, len(history) - 1, reason, tuple(history))
+
+
+class _Point(NamedTuple):
+    """Attention matrices on the device and the regression at them."""
+
+    theta: Array
+    w: Array
+    factor: Array
+    error: float
+
+    @classmethod
+    def at(cls, rows: Chunked, theta: Array) -> _Point:
+        w, factor, error = regress(rows, theta)
+        return cls(theta, w, factor, float(error))

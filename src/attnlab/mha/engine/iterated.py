@@ -15,18 +15,19 @@ Source: derived here.  Status: heuristic (a local search from a start).
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 
 import numpy as np
 from scipy import linalg
 
 from attnlab.common.threads import single_threaded_blas
-from attnlab.mha.engine.levenberg_marquardt import SETTLED, Fit, StopRule, levenberg_marquardt
+from attnlab.mha.engine.damped import StopRule, damped_steps
+from attnlab.mha.engine.levenberg_marquardt import Fit, Projected, as_fit, levenberg_marquardt
 from attnlab.mha.engine.variable_projection import (
     Regression,
     chunks,
     key_covariances,
     key_responses,
-    regress,
     row_patterns,
     through_patterns,
 )
@@ -35,7 +36,6 @@ from attnlab.mha.layer import Rows
 # From so many entries of Theta on the products are cheaper than the equations.
 LARGE = 1000
 _CG_STEPS, _CG_TOL = 80, 0.1
-_TRIES = 8
 _PROBED_ROWS = 512
 _EPS = 1e-12
 
@@ -58,23 +58,18 @@ def iterated_levenberg_marquardt(
 ) -> Fit:
     """Fit the layer to rows from a start; limits as in :func:`levenberg_marquardt`."""
     with single_threaded_blas():
-        fit, mu = regress(rows, theta), 1e-2
-        history, watch = [fit.nmse(rows.Y)], StopRule(max_iter, tol, progress, patience, deadline)
-        while not (reason := watch.reason(history)):
-            at = Linearised(rows, theta, fit)
-            for _ in range(_TRIES):
-                move = at.solve(mu)
-                if np.isfinite(move).all():
-                    trial = regress(rows, theta + move)
-                    if trial.nmse(rows.Y) < history[-1]:
-                        break
-                mu *= 4
-            else:
-                reason = SETTLED
-                break
-            theta, fit, mu = theta + move, trial, max(mu / 5, 1e-15)
-            history.append(fit.nmse(rows.Y))
-    return Fit(theta, fit.W, history[-1], len(history) - 1, reason, tuple(history))
+        watch = StopRule(max_iter, tol, progress, patience, deadline)
+
+        def steps_from(at: Projected) -> Callable[[float], Projected | None]:
+            linearised = Linearised(rows, at.theta, at.fit)
+
+            def step(mu: float) -> Projected | None:
+                move = linearised.solve(mu)
+                return Projected.at(rows, at.theta + move) if np.isfinite(move).all() else None
+
+            return step
+
+        return as_fit(*damped_steps(Projected.at(rows, theta), steps_from, watch))
 
 
 class Linearised:
@@ -85,7 +80,7 @@ class Linearised:
         self.patterns = row_patterns(rows, theta)
         self.parts = list(chunks(len(rows), 2 * theta.shape[0] * theta.shape[1]))
         self.slope = self._transposed(fit.residual)
-        some = rows.take(slice(None, None, -(-len(rows) // _PROBED_ROWS)))
+        some = rows.take(slice(None, None, ceil(len(rows) / _PROBED_ROWS)))
         C = key_covariances(some, theta, (row_patterns(some, theta) @ some.K).reshape(len(some), -1))
         M = key_responses(C, fit.W).transpose(0, 2, 1, 3).reshape(theta.shape[0] * theta.shape[1], -1)
         self.S = M @ M.T * (len(rows) / len(some))

@@ -7,20 +7,20 @@ mu grows by 4 and the step is tried again, eight times at most.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from attnlab.common.threads import single_threaded_blas
+from attnlab.mha.engine.damped import EXACT_FIT, SEARCHED, SETTLED, StopRule, damped_steps
 from attnlab.mha.engine.normal_equations import NormalEquations, normal_equations, normal_equations_in
 from attnlab.mha.engine.variable_projection import Regression, regress
 from attnlab.mha.layer import Rows
 
-EXACT_FIT, SETTLED, SEARCHED = "error below tol", "error stopped falling", "all candidates compared"
-OUT_OF_STEPS, OUT_OF_TIME = "max_iter reached", "max_seconds reached"
-_TRIES = 8
 _PROBE_SECONDS = 0.02
 # With fewer unknowns than this the solution of the equations is too small for a threaded BLAS.
 _SMALL = 1000
@@ -69,47 +69,35 @@ def levenberg_marquardt(
     deadline : value of ``time.monotonic()``; no step is begun that would end after it, judged by the longest so far.
     """
     with single_threaded_blas() if theta.size < _SMALL else nullcontext():
-        fit, mu = regress(rows, theta), 1e-2
-        history, watch = [fit.nmse(rows.Y)], StopRule(max_iter, tol, progress, patience, deadline)
+        watch = StopRule(max_iter, tol, progress, patience, deadline)
         if basis is None and np.isfinite(deadline):
             watch.longest = step_seconds(len(rows), *theta.shape[:2])
-        while not (reason := watch.reason(history)):
-            equations = (
-                normal_equations(rows, theta, fit) if basis is None else normal_equations_in(rows, theta, fit, basis)
-            )
-            accepted = _step(rows, theta, equations, basis, history[-1], mu)
-            if accepted is None:
-                reason = SETTLED
-                break
-            theta, fit, mu = accepted
-            history.append(fit.nmse(rows.Y))
-    return Fit(theta, fit.W, history[-1], len(history) - 1, reason, tuple(history))
+
+        def steps_from(at: Projected) -> Callable[[float], Projected | None]:
+            if basis is None:
+                return _steps(rows, at, normal_equations(rows, at.theta, at.fit), None)
+            return _steps(rows, at, normal_equations_in(rows, at.theta, at.fit, basis), basis)
+
+        return as_fit(*damped_steps(Projected.at(rows, theta), steps_from, watch))
 
 
-class StopRule:
-    """When an iteration ends: exact, settled, or at the limit of its steps or of its time."""
+class Projected(NamedTuple):
+    """Attention matrices, the regression for W at them, and its relative squared error."""
 
-    def __init__(self, max_iter: int, tol: float, progress: float, patience: int, deadline: float) -> None:
-        self.max_iter, self.tol, self.progress, self.patience = max_iter, tol, progress, patience
-        self.deadline = deadline
-        self.slow, self.longest, self.last = 0, 0.0, time.monotonic()
+    theta: np.ndarray
+    fit: Regression
+    error: float
 
-    def reason(self, history: list[float]) -> str:
-        """Why to stop after the errors so far; empty to go on."""
-        now = time.monotonic()
-        # The first call follows no step; from then on what a step takes is known, and an estimate is forgotten.
-        if len(history) > 1:
-            self.longest = max(self.longest if len(history) > 2 else 0.0, now - self.last)
-        self.last = now
-        if len(history) > 1:
-            self.slow = self.slow + 1 if history[-1] > (1 - self.progress) * history[-2] else 0
-        if history[-1] < self.tol:
-            return EXACT_FIT
-        if self.slow >= self.patience:
-            return SETTLED
-        if len(history) > self.max_iter:
-            return OUT_OF_STEPS
-        return OUT_OF_TIME if now + self.longest > self.deadline else ""
+    @classmethod
+    def at(cls, rows: Rows, theta: np.ndarray) -> Projected:
+        """The regression at these attention matrices."""
+        fit = regress(rows, theta)
+        return cls(theta, fit, fit.nmse(rows.Y))
+
+
+def as_fit(at: Projected, history: list[float], reason: str) -> Fit:
+    """The result of damped steps."""
+    return Fit(at.theta, at.fit.W, history[-1], len(history) - 1, reason, tuple(history))
 
 
 def step_seconds(rows: int, m: int, d: int) -> float:
@@ -124,22 +112,21 @@ def step_seconds(rows: int, m: int, d: int) -> float:
     return 4 * seconds_of_a_flop * (1.5 * rows * size**2 + 1.4 * size**3)
 
 
-def _step(
-    rows: Rows, theta: np.ndarray, equations: NormalEquations, basis: np.ndarray | None, error: float, mu: float
-) -> tuple[np.ndarray, Regression, float] | None:
-    """The first damped step that lowers the error, with its damping for the next; None when none does."""
+def _steps(
+    rows: Rows, at: Projected, equations: NormalEquations, basis: np.ndarray | None
+) -> Callable[[float], Projected | None]:
+    """Damped steps from one linearisation."""
     diagonal = np.maximum(np.diag(equations.H), np.finfo(float).eps * np.trace(equations.H) / len(equations.g))
-    for _ in range(_TRIES):
+
+    def step(mu: float) -> Projected | None:
         delta = _solve(equations, mu * diagonal)
-        if delta is not None:
-            move = (
-                delta.reshape(theta.shape) if basis is None else np.tensordot(delta.reshape(len(theta), -1), basis, 1)
-            )
-            fit = regress(rows, theta + move)
-            if fit.nmse(rows.Y) < error:
-                return theta + move, fit, max(mu / 5, 1e-15)
-        mu *= 4
-    return None
+        if delta is None:
+            return None
+        shape = at.theta.shape
+        move = delta.reshape(shape) if basis is None else np.tensordot(delta.reshape(len(at.theta), -1), basis, 1)
+        return Projected.at(rows, at.theta + move)
+
+    return step
 
 
 def _solve(equations: NormalEquations, damping: np.ndarray) -> np.ndarray | None:

@@ -16,6 +16,7 @@ Source: derived here.  Status: heuristic (a local search from random starts).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any, NamedTuple
 
 import jax
@@ -25,7 +26,8 @@ from jax.scipy import linalg
 from jaxtyping import Array
 
 from attnlab.common.precision import float64
-from attnlab.mha.engine.levenberg_marquardt import SETTLED, Fit, StopRule
+from attnlab.mha.engine.damped import StopRule, damped_steps
+from attnlab.mha.engine.levenberg_marquardt import Fit
 from attnlab.mha.engine.place import padded
 from attnlab.mha.engine.race import EXACT, Budget
 from attnlab.mha.engine.variable_projection import RIDGE
@@ -35,7 +37,7 @@ TOL, PROGRESS, PATIENCE, MAX_ITER = 1e-20, 1e-3, 6, 150
 STRENGTHS = (1.0, 3.0, 0.3)
 _CG_STEPS, _CG_TOL = 80, 0.05
 _PROBES, _FLOOR = 4, 1e-8
-_TRIES = 6
+_DAMPING, _TRIES = (1e-2, 4.0, 4.0), 6
 _SAME = 1e-2
 
 Factors = Any  # a pair (A, B) of arrays (m, d, r)
@@ -154,28 +156,37 @@ def fit_factors(X: np.ndarray, y: np.ndarray, start: tuple[np.ndarray, np.ndarra
     """Fit the layer from a start on JAX's default device."""
     X, y = padded(X, y)
     tokens, Y = jnp.asarray(X), jnp.asarray(y.reshape(-1, y.shape[-1]))
-    at: Factors = balance((jnp.asarray(start[0]), jnp.asarray(start[1])))
-    W, error = evaluate(at, tokens, Y)
-    mu, history = 1e-2, [float(error)]
+    keys = (jax.random.fold_in(jax.random.key(seed), number) for number in count(1))
+
+    def steps_from(at: _Point) -> Callable[[float], _Point]:
+        balanced, key = balance(at.factors), next(keys)
+
+        def step(mu: float) -> _Point:
+            move, _ = direction(balanced, tokens, Y, jnp.asarray(mu), key)
+            return _Point.at(jax.tree.map(jnp.add, balanced, move), tokens, Y)
+
+        return step
+
     watch = StopRule(MAX_ITER, TOL, PROGRESS, PATIENCE, budget.deadline)
-    while not (reason := watch.reason(history)):
-        for _ in range(_TRIES):
-            key = jax.random.fold_in(jax.random.key(seed), len(history))
-            move, _ = direction(at, tokens, Y, jnp.asarray(mu), key)
-            trial: Factors = jax.tree.map(jnp.add, at, move)
-            W_there, error = evaluate(trial, tokens, Y)
-            if float(error) < history[-1]:
-                break
-            mu *= 4
-        else:
-            reason = SETTLED
-            break
-        at, W, mu = balance(trial), W_there, max(mu / 4, 1e-15)
-        history.append(float(error))
-    A, B = (np.asarray(f) for f in at)
+    first = _Point.at((jnp.asarray(start[0]), jnp.asarray(start[1])), tokens, Y)
+    end, history, reason = damped_steps(first, steps_from, watch, damping=_DAMPING, tries=_TRIES)
+    A, B = (np.asarray(f) for f in end.factors)
     m, d, _ = A.shape
-    theta = A @ B.transpose(0, 2, 1)
-    return Fit(theta, np.asarray(W).reshape(m, d, -1), history[-1], len(history) - 1, reason, tuple(history))
+    w = np.asarray(end.W).reshape(m, d, -1)
+    return Fit(A @ B.transpose(0, 2, 1), w, end.error, len(history) - 1, reason, tuple(history))
+
+
+class _Point(NamedTuple):
+    """Factors, the projections at them and the relative squared error."""
+
+    factors: Factors
+    W: Array
+    error: float
+
+    @classmethod
+    def at(cls, factors: Factors, X: Array, Y: Array) -> _Point:
+        W, error = evaluate(factors, X, Y)
+        return cls(factors, W, float(error))
 
 
 def factor_starts(m: int, d: int, rank: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -60,7 +60,7 @@ def draw(records: Records) -> Canvas:
         axes[0, 0].errorbar(
             np.array(ns) * (1 + 0.04 * i), value, yerr=bars, fmt=MARKERS[i], color=COLORS[i], capsize=2, label=text
         )
-    line(axes[0, 0], [min(ns), max(ns)], [0.95, 0.95], color="0.3", linestyle="--", label="promised for both, 1 − δ")
+    line(axes[0, 0], [min(ns), max(ns)], [0.95, 0.95], color="0.3", linestyle="--", label="stated for both, 1 − δ")
     axes[0, 0].set(xlabel="certificate examples n", ylabel="share of true statements", ylim=(0.88, 1.005))
     for i, (name, text) in enumerate((("bound", "bound"), ("loss", "true mean of the cut loss"))):
         points(axes[0, 1], records.curve("n", name), color=COLORS[i], fmt=MARKERS[i], label=text)
@@ -78,8 +78,8 @@ COVERAGE = Figure(
     title="How often the certificate is right",
     paper="arXiv:0907.3740",
     shows=(
-        "The two statements of a learner's certificate are true together at least as often as promised, over noisy "
-        "layers drawn anew for each; the bound on the mean is safe, the tail statement tight."
+        "The two statements of a learner's certificate are true together with at least the stated probability, over "
+        "noisy layers drawn anew for each; the bound on the mean is safe, the tail statement tight."
     ),
     scales={
         "quick": [Grid({**_LAYER, "n": [100, 1000]}, seeds=150)],

@@ -129,7 +129,7 @@ HARD = Figure(
     claims=(
         Claim(
             id="mha.hard.small",
-            says="parities of one and two bits are learned by the race",
+            says="parities of one and two bits are learned by Levenberg-Marquardt from random starts",
             source="derived here",
             statistic=proportion_of(of(_small, learner="race"), below=1e-8),
             holds=at_least(0.5),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
-    """Fit the factors of the heads to as many examples as the ratio asks for."""
+    """Fit the factors of the heads to as many examples as the ratio gives."""
     m, d, k, rank = (params[name] for name in ("n_heads", "d", "k", "rank"))
     n = round(params["ratio"] * m * (2 * rank + d) / k)
     law = {**params, "family": LowRank(rho=params["rho"], rank=rank, spread=params["spread"]), "tokens_law": "gaussian"}

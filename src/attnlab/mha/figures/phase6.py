@@ -105,7 +105,7 @@ PHASE6 = Figure(
         ),
         Claim(
             id="mha.phase6.refinement",
-            says="exactness is owed to the free refinement, not to the net",
+            says="the free refinement makes the layer exact, the net does not",
             source="derived here",
             statistic=ratio_of_means(of("nmse", phase6="refine", n=MOST), of("nmse", phase6="net", n=MOST)),
             holds=at_most(1e-8),

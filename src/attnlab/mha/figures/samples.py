@@ -96,7 +96,7 @@ SAMPLES = Figure(
     claims=(
         Claim(
             id="mha.samples.enough",
-            says="three times the counting limit is enough for the race",
+            says="three times the counting limit is enough for Levenberg-Marquardt from random starts",
             source="derived here",
             statistic=proportion_of(of("success", learner="race", n=24)),
             holds=at_least(0.55),
@@ -108,7 +108,7 @@ SAMPLES = Figure(
         ),
         Claim(
             id="mha.samples.limit",
-            says="at the counting limit nothing is recovered",
+            says="at the counting limit Levenberg-Marquardt recovers nothing",
             source="derived here: as many equations as unknowns",
             statistic=proportion_of(of("success", learner="race", n=8)),
             holds=at_most(0.35),

@@ -20,7 +20,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Holdout:
-    """What is kept from the fit, and what is promised about it.
+    """Examples that are kept from the fit, and what the certificate states with them.
 
     Parameters
     ----------

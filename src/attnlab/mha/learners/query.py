@@ -41,7 +41,7 @@ class QueryLearner(LayerRegressor):
         ``reference`` (2 m <= d_out, fewest queries), ``separate`` (m <= d_out, smallest errors), ``poles`` (any d_out,
         at most six heads), or ``auto`` (also what ``pairs`` means there): reference from d_out >= 4 m on, then
         separate, then poles.
-    extra : points beyond those that counting asks for; more when answers are noisy.
+    extra : points beyond as many as unknowns; more when answers are noisy.
     max_queries : RuntimeError beyond; ``partial_`` then has what is known.
     strength : length of the first tokens.
     random_state : draws directions and points.

@@ -46,8 +46,8 @@ class SculptingLearner(CertifiedRegressor):
     refine      ours, free refinement       span search, then Levenberg-Marquardt in all entries of Theta
     ==========  ==========================  ====================================================================
 
-    The first four end at the accuracy of the span; the last one makes the layer exact and owes nothing to the span
-    beyond its starts.
+    The first four end at the accuracy of the span; the last one makes the layer exact, and takes only its
+    starts from the span.
 
     Parameters
     ----------

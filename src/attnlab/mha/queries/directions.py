@@ -24,7 +24,7 @@ from attnlab.mha.queries.separation import SCALES, SUM_WEIGHT, separate
 
 _BLOCK = 32  # directions asked for in one call of the oracle
 _EDGE = 1e-12
-_NO_PERMUTATION = 0.3
+NO_PERMUTATION = 0.3
 _TRIES = 4
 
 
@@ -98,7 +98,7 @@ def by_separation(
             three = box.shares(known.U[clear], known.w0, w)
             order, off = match(three, known.B0, known.T0[clear], found.B, T[clear])
             best = found.B[order], T[:, order]
-            if off < _NO_PERMUTATION:
+            if off < NO_PERMUTATION:
                 break
         assert best is not None
         values.append(best[0])

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import expit
 
-from attnlab.mha.queries.directions import match
+from attnlab.mha.queries.directions import NO_PERMUTATION, match
 from attnlab.mha.queries.oracle import Box, on_sphere
 from attnlab.mha.queries.separation import polish
 from attnlab.mha.queries.several_heads import Heads, Unseparated, suitable_scale
@@ -29,7 +29,6 @@ RATIOS = np.array([q / p for p, q in COPIES])
 SHIFTS = -np.log(RATIOS)
 MOST_HEADS = 6
 _TRIES = 12
-_NO_PERMUTATION = 0.3
 _SPREAD = 1.5  # poles that are further apart are told apart better: longer tokens than for separation
 
 
@@ -41,7 +40,7 @@ class _Points(NamedTuple):
 
     @classmethod
     def draw(cls, box: Box, s: float, rng: np.random.Generator, n: int | None = None) -> _Points:
-        """New points, by default as many as a direction asks for."""
+        """New points, by default as many as a direction needs."""
         U = on_sphere(n or box.d + 6 + box.bias, box.d, s, rng)
         return cls(U, np.column_stack([U / s, np.ones(len(U))]) if box.bias else U / s)
 
@@ -66,7 +65,7 @@ def recover_by_poles(box: Box, n_heads: int | None, scale: float, rng: np.random
                 three = box.shares(other.U, w0, w)
                 order, off = match(three, first.B, other.design @ first.A, found.B, other.design @ found.A)
                 values[j], slopes[j] = found.B[order], found.A[:, order]
-                if off < _NO_PERMUTATION:
+                if off < NO_PERMUTATION:
                     break
             # Two heads with close logits cannot be told apart: another direction may take the place of this one.
             points, directions[j] = _Points.draw(box, s, rng), on_sphere(1, d, s, rng)[0]

@@ -24,7 +24,8 @@ from itertools import combinations, islice, product
 
 import numpy as np
 
-from attnlab.mha.engine.levenberg_marquardt import SEARCHED, Fit
+from attnlab.mha.engine.damped import SEARCHED
+from attnlab.mha.engine.levenberg_marquardt import Fit
 from attnlab.mha.engine.variable_projection import RIDGE, mean_keys, regress, residual
 from attnlab.mha.layer import Rows
 

@@ -8,7 +8,7 @@ from attnlab.common.validation import positive
 from attnlab.mha.task import Task
 from attnlab.mha.theory.counts import fewest_examples, layer_numbers
 
-# How often the examples must outnumber those that counting asks for before least squares is in its large-n regime.
+# Least squares is in its large-n regime from so many times the fewest possible examples on.
 PLENTY = 4
 
 
@@ -28,8 +28,8 @@ def bayes_error(task: Task) -> Prediction:
 def least_squares_error(task: Task, n: float) -> Prediction:
     r"""Test error of least squares that has found the layer, :math:`\sigma^2(1 + P/(n k o))` with P unknowns.
 
-    Classical for a well-specified model as n grows, whatever the model. With fewer than four times the examples that
-    counting asks for, or a layer with equivalences, the value is not reliable and ``converged`` is False.
+    Classical for a well-specified model as n grows, whatever the model. With fewer than four times
+    :func:`examples_needed`, or a layer with equivalences, the value is not reliable and ``converged`` is False.
 
     Source: derived here.  Status: asymptotic.
 

@@ -1,0 +1,80 @@
+"""Damped steps with acceptance: the loop that every second-order fit of this package shares, and when it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol, TypeVar, runtime_checkable
+
+EXACT_FIT, SETTLED, SEARCHED = "error below tol", "error stopped falling", "all candidates compared"
+OUT_OF_STEPS, OUT_OF_TIME = "max_iter reached", "max_seconds reached"
+
+
+@runtime_checkable
+class Point(Protocol):
+    """Where a fit stands."""
+
+    @property
+    def error(self) -> float:
+        """What the steps lower."""
+        ...
+
+
+At = TypeVar("At", bound=Point)
+Damping = tuple[float, float, float]  # the first mu, its divisor after a step that is kept, its factor after another
+MARQUARDT: Damping = (1e-2, 5.0, 4.0)
+
+
+class StopRule:
+    """When an iteration ends: exact, settled, or at the limit of its steps or of its time."""
+
+    def __init__(self, max_iter: int, tol: float, progress: float, patience: int, deadline: float) -> None:
+        self.max_iter, self.tol, self.progress, self.patience = max_iter, tol, progress, patience
+        self.deadline = deadline
+        self.slow, self.longest, self.last = 0, 0.0, time.monotonic()
+
+    def reason(self, history: list[float]) -> str:
+        """Why to stop after the errors so far; empty to go on."""
+        now = time.monotonic()
+        # The first call follows no step; from then on what a step takes is known, and an estimate is forgotten.
+        if len(history) > 1:
+            self.longest = max(self.longest if len(history) > 2 else 0.0, now - self.last)
+            self.slow = self.slow + 1 if history[-1] > (1 - self.progress) * history[-2] else 0
+        self.last = now
+        if history[-1] < self.tol:
+            return EXACT_FIT
+        if self.slow >= self.patience:
+            return SETTLED
+        if len(history) > self.max_iter:
+            return OUT_OF_STEPS
+        return OUT_OF_TIME if now + self.longest > self.deadline else ""
+
+
+def damped_steps(
+    at: At,
+    steps_from: Callable[[At], Callable[[float], At | None]],
+    watch: StopRule,
+    *,
+    damping: Damping = MARQUARDT,
+    tries: int = 8,
+) -> tuple[At, list[float], str]:
+    """Steps that lower the error: the last point, the errors on the way, and why it ended.
+
+    ``steps_from(at)`` linearises once and gives the point that a step with damping mu leads to, or None where the
+    damped equations have no solution. A step is kept when the error falls, and mu is divided; otherwise mu is
+    multiplied and the step is tried again.
+    """
+    mu, easier, harder = damping
+    history = [at.error]
+    while not (reason := watch.reason(history)):
+        step = steps_from(at)
+        for _ in range(tries):
+            trial = step(mu)
+            if trial is not None and trial.error < history[-1]:
+                break
+            mu *= harder
+        else:
+            return at, history, SETTLED
+        at, mu = trial, max(mu / easier, 1e-15)
+        history.append(at.error)
+    return at, history, reason
