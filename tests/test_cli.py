@@ -258,6 +258,7 @@ def test_no_color_means_no_escape_codes(arguments, monkeypatch):
 def test_the_help_fits_80_columns(command, monkeypatch):
     monkeypatch.setattr(rich_utils, "MAX_WIDTH", 80)
     shown = attnlab(*command.split(), "--help").stdout
+    assert not re.search(r"<(bool|list|str|int|float)", shown)
     assert max(map(len, shown.splitlines())) <= 80
     # no sentence is cut, and no column of help is so narrow that a sentence takes many lines
     assert "…" not in shown

@@ -53,6 +53,7 @@ from attnlab.cli.options import (
     Tls,
     Workers,
     completed,
+    without_types,
 )
 from attnlab.cli.plan import plan
 from attnlab.cli.store import store_app
@@ -275,6 +276,7 @@ def main() -> None:
     _end_on_signals()
     logging.getLogger("attnlab").addHandler(_Lines())
     rich_utils.COLOR_SYSTEM = COLORS
+    without_types()
     errors = Console(stderr=True, emoji=False, color_system=COLORS)
     try:
         app()

@@ -6,6 +6,8 @@ import math
 import os
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,11 +113,18 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: Liv
             if page is not None:
                 page(outcome)
 
-        try:
+        with stoppable(job.store):
             compute_cells(cells, store, job.engine, report=finished, fail_fast=job.fail_fast)
-        except KeyboardInterrupt:
-            say(f"stopped; what is finished is in {job.store}, the same command continues from there")
-            raise typer.Exit(130) from None
+
+
+@contextmanager
+def stoppable(store: Path) -> Iterator[None]:
+    """Inside, Ctrl-C ends the command with one line on what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"stopped; what is finished is in {store}, the same command continues from there")
+        raise typer.Exit(130) from None
 
 
 def _announce(figures: list[Figure], scale: str, missing: dict[str, int]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperArgument, TyperOption
 
 # Where results are kept unless --store says otherwise.
 DEFAULT_STORE = Path("results/attnlab.sqlite")
@@ -14,6 +15,12 @@ WHERE = "Where to compute"
 FILES = "Files"
 # What the help shows behind an option that takes no value.
 FLAG = ""
+
+
+def without_types() -> None:
+    """Help shows the metavars of this file, without the Python types that newer versions of typer print."""
+    for kind in (TyperArgument, TyperOption):
+        setattr(kind, "display_type", lambda parameter, ctx: "")  # noqa: B010
 
 
 def completed(*kinds: str) -> Callable[[str], list[str]]:

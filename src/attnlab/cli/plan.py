@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from attnlab.cli.jobs import choose_engine, console, load_modules, parse_knob, usage
+from attnlab.cli.jobs import choose_engine, console, load_modules, parse_knob, say, stoppable, usage
 from attnlab.cli.options import DEFAULT_STORE, Modules, OutFolder, Quiet, Scheduler, StorePath, Workers, completed
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def plan(
         load_modules(module)
         engine = choose_engine(workers, scheduler, "", None, dry_run=False)
         settings = dict(parse_knob(text) for text in knobs or [])
-        try:
+        with stoppable(store):
             found = find(
                 task,
                 error,
@@ -66,11 +66,8 @@ def plan(
                 n_test=n_test,
                 engine=engine,
                 store=store,
-                notify=silent if quiet else lambda line: console.print(line, highlight=False),
+                notify=silent if quiet else say,
             )
-        except KeyboardInterrupt:
-            console.print(f"stopped; what is finished is in {store}, the same command goes on from there")
-            raise typer.Exit(130) from None
     show(found)
     for path in found.save(out):
         console.print(str(path), soft_wrap=True)

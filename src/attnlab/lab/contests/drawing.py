@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +139,7 @@ def curves(table: Records) -> Canvas:
     tasks = [(task, block) for block in blocks for task in block]
     order = [name for name in dict.fromkeys(row["learner"] for row in table) if name != "Bayes"]
     columns = min(3, len(tasks))
-    canvas, plots = panels(-(-len(tasks) // columns), columns, width=3.7, height=2.9)
+    canvas, plots = panels(math.ceil(len(tasks) / columns), columns, width=3.7, height=2.9)
     handles: dict[str, Any] = {}
     for plot, entry in itertools.zip_longest(plots.flat, tasks):
         if entry is None:
