@@ -1,4 +1,4 @@
-"""Tokens that need not be stored: each chunk is drawn from a counter-based key whenever it is asked for."""
+"""Tokens that need not be stored: each chunk is drawn from a counter-based key whenever it is needed."""
 
 from __future__ import annotations
 

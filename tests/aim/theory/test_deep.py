@@ -60,3 +60,11 @@ def test_the_state_evolution_of_three_layers_learns_the_last_first():
     assert np.argmin(found.value) == 2
     with pytest.raises(NotSolved, match="rho must be inf"):
         theory.deep_state_evolution(0.5, 0.5, start=(1.0, 1.0, 1.0))
+
+
+def test_weak_recovery_of_each_layer():
+    found = theory.deep_weak_recovery_threshold(samples=1024)
+    # reference strengths of the quadrature, as above
+    expected = 1 / (2 * np.array([0.647, 1.70]))
+    assert (np.abs(found.value - expected) < 4 * np.hypot(found.error, expected * [0.0124, 0.0065])).all()
+    assert np.argmin(found.value) == 1

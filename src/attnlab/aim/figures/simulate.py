@@ -41,7 +41,7 @@ def law_of(records: Records, **changed: Any) -> Task:
 
 
 def learner_of(task: Task, **options: Any) -> AMP:
-    """AMP that is told the law."""
+    """AMP with the parameters of the law."""
     told = {name: getattr(task, name) for name in AMP.needs}
     return AMP(**told, **{"tol": 1e-6, "max_iter": 120, **options})
 

@@ -59,7 +59,7 @@ SOFTMAX = Figure(
     name="aim.softmax",
     title="Bayes error of softmax attention",
     paper=f"{PAPER}, figure 2 left",
-    shows="The error falls to zero at a finite number of samples, (2 rho - rho^2) d^2 / 4, and AMP follows it.",
+    shows=r"The error falls to zero at a finite number of samples, $(2\rho - \rho^2)d^2/4$, and AMP follows it.",
     scales={
         "quick": [
             Grid({"d": 60, **PAIR, "alpha": [0.05, 0.1, 0.15, 0.16, 0.22]}, seeds=5),

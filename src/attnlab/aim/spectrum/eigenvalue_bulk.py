@@ -87,7 +87,7 @@ def bulk_ends(noise: float, rho: float) -> list[float]:
     return [m + rho**0.5 * m / (m - rho**-0.5) + noise / m for m in turning_points(noise, rho)]
 
 
-@functools.lru_cache(maxsize=64)  # shrinking and its error ask for the same ends
+@functools.lru_cache(maxsize=64)  # shrinking and its error use the same ends
 def turning_points(noise: float, rho: float) -> tuple[float, ...]:
     """m at the ends of the bulks, sorted.
 

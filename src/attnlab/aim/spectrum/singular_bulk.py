@@ -48,7 +48,7 @@ class Ends(NamedTuple):
         return [self.p0 + self.width, self.w2, self.w3] if self.gap else [self.w3]
 
 
-@functools.lru_cache(maxsize=4096)  # a table of noise levels is asked for again and again
+@functools.lru_cache(maxsize=4096)  # the same noise levels are used many times
 def ends(noise: float, rho: float) -> Ends:
     """Where the bulks end, in p."""
     c = 1 / rho

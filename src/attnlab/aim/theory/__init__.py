@@ -2,7 +2,7 @@
 
 from attnlab.aim.theory.bayes import StateEvolution, error_parts, mmse, parametric_curve, state_evolution
 from attnlab.aim.theory.deep import DeepEvolution, deep_state_evolution, deep_strength
-from attnlab.aim.theory.deep_layers import deep_recovery_threshold, layer_strengths
+from attnlab.aim.theory.deep_layers import deep_recovery_threshold, deep_weak_recovery_threshold, layer_strengths
 from attnlab.aim.theory.erm import ERM, erm, erm_interpolation_threshold, erm_recovery_threshold
 from attnlab.aim.theory.erm import erm_density as erm_density  # of a result, so that no command line can call it
 from attnlab.aim.theory.free_entropy import free_entropy, log_energy_information, mutual_information, output_entropy
@@ -61,6 +61,7 @@ __all__ = [
     "deep_recovery_threshold",
     "deep_state_evolution",
     "deep_strength",
+    "deep_weak_recovery_threshold",
     "erm",
     "erm_interpolation_threshold",
     "erm_recovery_threshold",

@@ -86,3 +86,19 @@ def deep_recovery_threshold(rho: float = float("inf"), *, layers: int = 2, token
     """
     layers, tokens = integer("layers", layers, low=1), integer("tokens", tokens, low=2)
     return Prediction(layers * small_noise_slope(check_rho(rho)) / (tokens**2 + tokens - 2), status="asymptotic")
+
+
+def deep_weak_recovery_threshold(
+    *, layers: int = 2, tokens: int = 2, skip: float = 1.0, beta: float = 1.0, samples: int = 2048, seed: Seed = 0
+) -> Prediction:
+    r"""For every layer, the ratio alpha / rho beyond which nothing known is unstable as rho -> 0:
+    :math:`1/(2\,\mathbb{E}\|g_l\|^2(1, \dots, 1))`.
+
+    Without knowledge the layers do not mix (E<g_l, g_m> = 0 by symmetry). The last layer has the lowest threshold;
+    those of the others are upper bounds, because a layer that is learned helps the rest.
+
+    Source: derived here.  Status: heuristic (Monte Carlo, see :func:`layer_strengths`).
+    """
+    found = layer_strengths((1.0,) * layers, tokens=tokens, skip=skip, beta=beta, samples=samples, seed=seed)
+    threshold = 1 / (2 * found.value)
+    return Prediction(threshold, threshold * found.error / found.value, "heuristic")

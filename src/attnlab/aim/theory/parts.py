@@ -34,7 +34,7 @@ class Parts(NamedTuple):
 
 
 def parts_at(task: Task, delta: float) -> Parts:
-    """Solve for V_s at one effective noise: both equations must ask for the same alpha."""
+    """Solve for V_s at one effective noise: both equations must give the same alpha."""
     V = float(task.prior.denoising_mmse(delta, task.rho))
     gamma = 1 / V - 1 / delta
 
