@@ -166,6 +166,24 @@ def test_a_grid_beyond_the_limit_is_refused_before_it_is_built(tmp_path, monkeyp
         CliRunner().invoke(app, ["run", str(file)], catch_exceptions=False)
 
 
+@pytest.mark.parametrize(("seeds", "most"), [(1_000_000_000, 2000), (500_000, 10**6)])
+def test_a_sweep_of_any_size_is_counted_within_a_second(tmp_path, seeds, most):
+    """CPU seconds of a new process until the number of cells is refused or accepted."""
+    file = tmp_path / "t.toml"
+    file.write_text(f"seeds = {seeds}\n" + sweep_file(tmp_path).read_text())
+    program = (
+        "import sys, time\nfrom attnlab import cli\nfrom attnlab.lab.sweep import read\n"
+        "def accept(name, size):\n    print(size <= int(sys.argv[2]), time.process_time(), *sys.modules)\n"
+        "    sys.exit()\n"
+        "read(sys.argv[1], accept=accept)"
+    )
+    command = [sys.executable, "-c", program, str(file), str(most)]
+    accepted, seconds, *modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert accepted == str(2 * seeds <= most)
+    assert float(seconds) < 1
+    assert not {"sklearn", "matplotlib", "jax"} & set(modules)
+
+
 def test_a_sweep_is_read_with_the_systems_it_names(tmp_path):
     """Importing all of them would take longer than reading a sweep of any size."""
     program = "import sys; from attnlab.lab.sweep import read; read(sys.argv[1]); print(*sys.modules)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import signal
 import sys
@@ -194,19 +195,24 @@ def run(
 
     with usage():
         load_modules(module)
+        changes = dict(parse_knob(text) for text in knobs or [])
+        accept = functools.partial(_accept, most=None if yes else max_cells)
         if what.endswith(".toml"):
-            figure, scale = sweep.read(what)
+            figure, scale = sweep.read(what, changes, accept)
         else:
-            figure = registry.select([what])[0]
-        figure = figure.changed(scale, dict(parse_knob(text) for text in knobs or []))
-        size = figure.size(scale)
-        console.print(f"{figure.name}: {many(size, 'cell')}", markup=False)
-        if size > max_cells and not yes:
-            raise ValueError(f"the grid has {size} cells, more than --max-cells={max_cells}; add --yes to run it")
+            figure = registry.select([what])[0].changed(scale, changes)
+            accept(figure.name, figure.size(scale))
         engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
         job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run, False, keep_old)
     results = execute([figure], scale, job)
     raise typer.Exit(exit_code(results, recorded=False))
+
+
+def _accept(name: str, size: int, most: int | None) -> None:
+    """Print how many cells were asked for; more than ``most`` are refused."""
+    console.print(f"{name}: {many(size, 'cell')}", markup=False)
+    if most is not None and size > most:
+        raise ValueError(f"the grid has {size} cells, more than --max-cells={most}; add --yes to run it")
 
 
 @app.command(rich_help_panel=COMPUTE)

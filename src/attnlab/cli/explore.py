@@ -9,6 +9,7 @@ import typer
 
 from attnlab.cli.jobs import console
 from attnlab.cli.options import DEFAULT_STORE, FLAG
+from attnlab.common.words import many
 
 
 def explore(
@@ -32,7 +33,7 @@ def explore(
         where = f"there is no store at {DEFAULT_STORE}" if store is None else f"{store} has no finished cells"
         console.print(f"theory only: {where}; 'attnlab reproduce' computes simulations to draw over it", soft_wrap=True)
     else:
-        console.print(f"{points} stored points from {store}", soft_wrap=True, highlight=False)
+        console.print(f"{many(points, 'stored point')} from {store}", soft_wrap=True, highlight=False)
     console.print(f"explorer: {page}", soft_wrap=True)
     if open_page:
         typer.launch(page.absolute().as_uri())

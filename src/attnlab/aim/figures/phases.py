@@ -61,7 +61,8 @@ PHASES = Figure(
     name="aim.phase_diagram",
     title="Perfect recovery in the plane of samples and width",
     paper=PAPER,
-    shows=r"AMP recovers S exactly to the right of $\alpha = (2\rho - \rho^2)/4$ ($1/4$ for $\rho > 1$), and only there.",
+    shows=r"AMP recovers S exactly to the right of $\alpha = (2\rho - \rho^2)/4$ ($1/4$ for $\rho > 1$), "
+    "and only there.",
     scales={
         "quick": [
             Grid({"d": 60, "tokens": 2, "rho": [0.2, 0.4, 0.8, 1.6], "alpha": [0.04, 0.1, 0.16, 0.22, 0.28]}, seeds=4)
