@@ -21,11 +21,8 @@ information, the precision is C + alpha B0 with B0 = E sum_t (z_t z_t^T - I), wh
 
 from __future__ import annotations
 
-import functools
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from attnlab.common.precision import float64
@@ -33,11 +30,10 @@ from attnlab.common.seeds import Seed, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import finite_array, integer, one_of, positive, real
 from attnlab.smi.alignment import align
+from attnlab.smi.learners.output import Outputs
 from attnlab.smi.learners.predictor import PREDICTIONS, DirectionsPredictor
 from attnlab.smi.learners.spectral import spectral_start
 from attnlab.smi.link import Link
-from attnlab.smi.posterior.moments import Rule, first_rule, one_percent, posterior
-from attnlab.smi.theory.gains import batch
 from attnlab.smi.tilt import tilt
 
 INITS = ("random", "spectral")
@@ -145,11 +141,11 @@ class AMP(DirectionsPredictor):
         self.W_, self.V_ = W, messages.V
         self.Q_ = W @ W.T / W.shape[1]
         self.predicted_error_ = float(np.trace(self.V_))
-        self.resolved_ = messages.resolved
+        self.resolved_ = messages.outputs.resolved
         self.trace_ = {"change": np.array(changes), "V": np.stack(Vs)}
         if truth is not None:
             self.trace_["overlap"] = np.stack(overlaps)
-        if converged and not messages.resolved:
+        if converged and not messages.outputs.resolved:
             reason, converged = f"{reason}, but the posteriors are too narrow for the integration rule", False
         ended(self, converged=converged, reason=reason, n_iter=len(changes))
 
@@ -178,41 +174,6 @@ def _drifts(Vs: np.ndarray) -> bool:
     return bool((np.abs(after - before) > STATIONARY + DRIFT * np.minimum(before, 1 - before)).any())
 
 
-class Output(NamedTuple):
-    """Output function g (n, T, r), its summed slope C (r, r) and the effective sample size of each posterior (n,)."""
-
-    g: np.ndarray
-    C: np.ndarray
-    ess: np.ndarray
-
-
-@functools.partial(jax.jit, static_argnames=("link", "size"))
-def _block(link: Link, size: int, y: jax.Array, omega: jax.Array, L: jax.Array, label: jax.Array) -> tuple:
-    """E[s], I - Cov(s) summed over tokens, and the effective sample size, of some sequences."""
-    moments, T, r = posterior(link, size, order=2), link.tokens, link.rank
-
-    def one(output: jax.Array, estimate: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        found = moments(output, estimate, L, label)
-        mean = 0.5 * (found.mean + found.mean_again)
-        second = 0.5 * (found.second + found.second_again).reshape(T, r, T, r)
-        return mean, T * jnp.eye(r) - jnp.einsum("tatb->ab", second) + mean.T @ mean, found.ess
-
-    return jax.vmap(one)(y, omega, label)
-
-
-def output(link: Link, size: int, y: np.ndarray, omega: np.ndarray, L: np.ndarray) -> Output:
-    """The output function in blocks of one length, the last one filled up: one compilation serves data of every n."""
-    n = len(y)
-    step = batch(link, size)
-    if link.route != "closed":  # the filling costs nothing there
-        step = min(step, 1 << (n - 1).bit_length())
-    labels = np.minimum(np.arange(-(-n // step) * step), n - 1).reshape(-1, step)
-    parts = zip(*(map(np.asarray, _block(link, size, y[at], omega[at], L, at)) for at in labels), strict=True)
-    mean, gained, ess = (np.concatenate(part)[:n] for part in parts)
-    inverse = np.linalg.inv(L)
-    return Output(mean @ inverse, inverse @ gained.sum(axis=0) @ inverse, ess)
-
-
 class Messages:
     """The state of the iteration on one data set."""
 
@@ -220,14 +181,13 @@ class Messages:
         self, link: Link, X: np.ndarray, y: np.ndarray, damping: float, kick: float, rng: np.random.Generator
     ) -> None:
         n, T, d = X.shape
-        self.link, self.y, self.damping, self.kick = link, np.asarray(y, dtype=float), damping, kick
+        self.damping, self.kick = damping, kick
         # The same noise in every iteration: fresh noise would keep the other directions moving for ever.
         self.noise = rng.standard_normal((link.rank, d))
         self.F = np.ascontiguousarray(X.reshape(n * T, d) / np.sqrt(d))
         rows = self.F.reshape(n, T, d)
         self.K = rows @ rows.swapaxes(1, 2)
-        self.rule: Rule = first_rule(link)
-        self.resolved = True
+        self.outputs = Outputs(link, np.asarray(y, dtype=float))
         self.extra = n / d * tilt(link)
         r = link.rank
         self.g, self.A, self.B = np.zeros((n, T, r)), np.zeros((r, r)), np.zeros((r, d))
@@ -242,7 +202,7 @@ class Messages:
         v, basis = np.linalg.eigh(0.5 * (self.V + self.V.T))
         L = (basis * np.sqrt(v)) @ basis.T
         omega = (self.F @ W.T).reshape(n, T, r) - self.K @ self.g @ self.V
-        found = self._outputs(omega, L)
+        found = self.outputs(omega, L)
         # Of a tilted link C alone may be negative; the precision C + extra is not.
         C, keep = clipped(found.C / d + self.extra) - self.extra, self.damping
         self.g = keep * self.g + (1 - keep) * found.g
@@ -250,13 +210,6 @@ class Messages:
         self.B = keep * self.B + (1 - keep) * (C @ W)
         new = np.linalg.solve(eye + self.A, self.g.reshape(n * T, r).T @ self.F + self.B)
         return self._kicked(new, W)
-
-    def _outputs(self, omega: np.ndarray, L: np.ndarray) -> Output:
-        while True:
-            found, rule = output(self.link, self.rule.size, self.y, omega, L), self.rule
-            self.resolved, self.rule = rule.resolves(found.ess), rule.after(one_percent(found.ess))
-            if self.resolved or rule.at_end:
-                return found
 
     def _kicked(self, new: np.ndarray, old: np.ndarray) -> tuple[np.ndarray, float]:
         d = new.shape[1]
