@@ -19,6 +19,7 @@ from typer import rich_utils
 
 from attnlab import cli
 from attnlab.common.figure import Figure
+from attnlab.lab.claims import registration
 from attnlab.lab.durations import DRAWING
 
 ATTNLAB = Path(sys.executable).with_name("attnlab")
@@ -117,8 +118,9 @@ def test_confirm_runs_fresh_seeds_and_writes_both_verdicts(reproduced, tmp_path)
     assert first["slr.signs"]["value"] == entries["slr.signs"]["value"]
 
 
-def test_what_is_not_registered_is_not_confirmed(tmp_path):
-    result = attnlab("confirm", "slr.manifold", "--file", tmp_path / "none.toml", cwd=tmp_path)
+def test_what_is_not_registered_is_not_confirmed(tmp_path, monkeypatch):
+    monkeypatch.setattr(registration, "own_files", lambda name: {"slr": tmp_path / "none.toml"})
+    result = attnlab("confirm", "slr.manifold", cwd=tmp_path)
     assert result.returncode == 2
     assert "only registered claims can be confirmed: slr.manifold is not registered" in result.stderr
 

@@ -20,33 +20,29 @@ if TYPE_CHECKING:
 claims_app = typer.Typer(
     no_args_is_help=True, help="Register claims before they are measured.\n\nExample: `attnlab claims check`"
 )
-RegisteredFile = Annotated[
-    Path | None, typer.Option("--file", help="Registered claims; default: of every system.", metavar="FILE")
-]
 
 
 @claims_app.command()
-def register(file: RegisteredFile = None) -> None:
-    """Write every claim, its statistic and threshold, with a date.
+def register() -> None:
+    """Write the claims of each system, statistic, threshold and date, to the file in its package.
 
     Example: `attnlab claims register`
     """
     from attnlab.lab import registry
     from attnlab.lab.claims import registration
 
-    changed = registration.register(registry.figures().values(), file)
+    changed = registration.register(registry.figures().values())
     new = [id for id, what in changed.items() if what == "is not registered"]
     if new:
         console.print(f"new: {', '.join(new)}", highlight=False)
     for id, what in changed.items():
         if id not in new:
             console.print(f"{id} {what}", highlight=False)
-    console.print(f"{file or 'registered claims'}: {len(changed) or 'no'} entries changed", highlight=False)
+    console.print(f"registered claims: {len(changed) or 'no'} entries changed", highlight=False)
 
 
 @claims_app.command()
 def check(
-    file: RegisteredFile = None,
     measured: Annotated[
         Path | None, typer.Option(help="A ledger in which every claim must be current.", metavar="FILE")
     ] = None,
@@ -60,7 +56,7 @@ def check(
     from attnlab.lab.claims import registration
 
     figures = list(registry.figures().values())
-    problems = registration.differences(figures, registration.read(file))
+    problems = registration.differences(figures, registration.read())
     if measured is not None:
         problems |= _not_measured(figures, measured)
     for id, what in problems.items():
@@ -105,7 +101,6 @@ def confirm(
         Path,
         typer.Option("--ledger", help="File of verdicts.", metavar="FILE", rich_help_panel=options.FILES),
     ] = Path("results/claims.json"),
-    registered: RegisteredFile = None,
     retry_failed: options.RetryFailed = False,
     keep_old: options.KeepOld = False,
     quiet: options.Quiet = False,
@@ -124,7 +119,7 @@ def confirm(
     with usage():
         one_of("scale", scale, ["quick", "paper"])
         figures = [figure for figure in registry.select(names or []) if figure.missing_extra() is None]
-        _refuse_unregistered(figures, registered)
+        _refuse_unregistered(figures)
         engine = choose_engine(workers, scheduler, tls, slurm, False)
         job = Job(engine, store, Path(), parse_shard(shard), False, retry_failed, quiet, False, True, keep_old)
     job = replace(job, stream=confirmation.CONFIRMATION)
@@ -145,10 +140,10 @@ def confirm(
     raise typer.Exit(int(lost or any(result.failed or result.missing for result in fresh)))
 
 
-def _refuse_unregistered(figures: Sequence[Figure], file: Path | None) -> None:
+def _refuse_unregistered(figures: Sequence[Figure]) -> None:
     from attnlab.lab.claims import registration
 
-    found = registration.differences(figures, registration.read(file))
+    found = registration.differences(figures, registration.read())
     if found:
         id, what = next(iter(found.items()))
         rest = f", and {len(found) - 1} more" if len(found) > 1 else ""

@@ -43,9 +43,9 @@ def below(limit):
     ],
 )
 def test_every_part_of_a_claim_counts(tmp_path, change, named):
-    registration.register([FIGURE], tmp_path / "claims.toml")
+    registration.write(tmp_path / "claims.toml", [FIGURE])
     other = dataclasses.replace(FIGURE, claims=(dataclasses.replace(CLAIM, **change),))
-    found = registration.differences([other], registration.read(tmp_path / "claims.toml"))
+    found = registration.differences([other], registration.read_file(tmp_path / "claims.toml"))
     assert found["toy.1"].endswith(f": {named}")
 
 
@@ -65,17 +65,28 @@ def test_the_code_and_the_held_values_of_a_statistic_count():
 def test_unchanged_claims_keep_their_date(tmp_path, monkeypatch):
     file = tmp_path / "claims.toml"
     second = dataclasses.replace(CLAIM, id="toy.2")
-    registration.register([dataclasses.replace(FIGURE, claims=(CLAIM, second))], file)
+    registration.write(file, [dataclasses.replace(FIGURE, claims=(CLAIM, second))])
     day = registration.today()
     monkeypatch.setattr(registration, "today", lambda: day + datetime.timedelta(days=3))
     moved = dataclasses.replace(second, holds=at_most(0.5))
-    changed = registration.register([dataclasses.replace(FIGURE, claims=(CLAIM, moved))], file)
+    changed = registration.write(file, [dataclasses.replace(FIGURE, claims=(CLAIM, moved))])
     assert list(changed) == ["toy.2"]
-    dates = [entry["registered"] for entry in registration.read(file).values()]
+    dates = [entry["registered"] for entry in registration.read_file(file).values()]
     assert dates == [day, day + datetime.timedelta(days=3)]
-    assert registration.register([FIGURE], file) == {"toy.2": "is gone"}
+    assert registration.write(file, [FIGURE]) == {"toy.2": "is gone"}
+
+
+def test_the_file_of_a_system_holds_its_own_claims_alone(tmp_path, monkeypatch):
+    files = {name: tmp_path / f"{name}.toml" for name in ("toy", "other", "empty")}
+    monkeypatch.setattr(registration, "own_files", lambda name: files)
+    foreign = dataclasses.replace(FIGURE, name="other.figure", claims=(dataclasses.replace(CLAIM, id="other.1"),))
+    assert set(registration.register([FIGURE, foreign])) == {"toy.1", "other.1"}
+    assert list(registration.read_file(files["toy"])) == ["toy.1"]
+    assert list(registration.read_file(files["other"])) == ["other.1"]
+    assert not files["empty"].exists()
+    assert list(registration.read()) == ["toy.1", "other.1"]
 
 
 def test_an_unwritable_file_is_one_line(tmp_path):
     with pytest.raises(StoreUnwritable, match="cannot write the registered claims"):
-        registration.register([FIGURE], tmp_path / "absent" / "claims.toml")
+        registration.write(tmp_path / "absent" / "claims.toml", [FIGURE])

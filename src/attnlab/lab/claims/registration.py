@@ -13,7 +13,6 @@ import datetime
 import hashlib
 import inspect
 import json
-import os
 import textwrap
 import tomllib
 import types
@@ -60,12 +59,14 @@ def digest(claim: Claim, figure: Figure) -> str:
     return str(entry(claim, figure)["digest"])
 
 
-def read(file: str | os.PathLike[str] | None = None) -> dict[str, dict[str, Any]]:
-    """The registered claims of a file, or of all systems, by id; none where there is no file."""
-    found: dict[str, dict[str, Any]] = {}
-    for path in [Path(file)] if file else own_files(FILE).values():
-        found |= tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return found
+def read() -> dict[str, dict[str, Any]]:
+    """The registered claims of all systems by id."""
+    return {id: content for path in own_files(FILE).values() for id, content in read_file(path).items()}
+
+
+def read_file(path: Path) -> dict[str, dict[str, Any]]:
+    """The registered claims of a file by id; none where there is no file."""
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def differences(figures: Iterable[Figure], registered: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -82,17 +83,17 @@ def differences(figures: Iterable[Figure], registered: Mapping[str, Mapping[str,
     return found
 
 
-def register(figures: Iterable[Figure], file: str | os.PathLike[str] | None = None) -> dict[str, str]:
-    """Write a file, or that of each system; unchanged claims keep their date. Returns what changed, by id."""
-    shown = list(figures)
-    if file:
-        return _register(shown, Path(file))
-    of_system = {name: [f for f in shown if f.name.split(".")[0] == name] for name in own_files(FILE)}
-    return {id: what for name, path in own_files(FILE).items() for id, what in _register(of_system[name], path).items()}
+def register(figures: Iterable[Figure]) -> dict[str, str]:
+    """Write the file of each system, with its own claims alone. Returns what changed, by id."""
+    shown, changed = list(figures), {}
+    for system, path in own_files(FILE).items():
+        changed |= write(path, [figure for figure in shown if figure.name.split(".")[0] == system])
+    return changed
 
 
-def _register(figures: Iterable[Figure], path: Path) -> dict[str, str]:
-    shown, before, day = list(figures), read(path), today()
+def write(path: Path, figures: Iterable[Figure]) -> dict[str, str]:
+    """Write the claims of figures to a file; unchanged claims keep their date. Returns what changed, by id."""
+    shown, before, day = list(figures), read_file(path), today()
     changed = differences(shown, before)
     now = {claim.id: entry(claim, figure) for figure in shown for claim in figure.claims}
     dated = {
