@@ -85,7 +85,8 @@ def differences(figures: Iterable[Figure], registered: Mapping[str, Mapping[str,
 
 def register(figures: Iterable[Figure]) -> dict[str, str]:
     """Write the file of each system, with its own claims alone. Returns what changed, by id."""
-    shown, changed = list(figures), {}
+    shown = list(figures)
+    changed: dict[str, str] = {}
     for system, path in own_files(FILE).items():
         changed |= write(path, [figure for figure in shown if figure.name.split(".")[0] == system])
     return changed
