@@ -1,36 +1,65 @@
-"""Single-location regression on a GPU: very many initialisations of the overlap map at once.
+"""Single-location regression on a GPU: very many initialisations of the overlap map, and the theory of finite samples.
 
 The reduced SGD draws its numbers on the host, so that they do not depend on the device; it gains nothing from one.
 """
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import numpy as np
 
 from attnlab.slr import theory
+from attnlab.slr.figures import success
 from benchmarks.harness import Row, measure, say
 
 PAPER = {"d": 400, "L": 10, "gamma": 2**-0.5}
+CURED = {**success.PENALTY, "p_mean": 10.0, "p_overlap": 10.0}
+SCHEDULE = success.SCHEDULE | dict(zip(("step", "n_steps"), success.SCHEDULES[0], strict=True))
 
 
 def run(seconds: float, *, tiny: bool = False) -> list[Row]:
-    """A million starts; the schedule and the thousand starts of ``slr.success`` at paper scale. Seconds in all."""
-    if tiny:
-        return [say(overlap_map(200, 50)), say(paper_scale("success", 0.1, 0.0, 20, 50))]
+    """A million starts; a thousand starts of ``slr.success`` at paper scale; an ERM point. About a minute in all."""
+    starts, steps, draws = (20, 50, 256) if tiny else (1000, None, 2**13)
+    penalty, schedule = ({**params, "n_steps": steps or params["n_steps"]} for params in (CURED, SCHEDULE))
     return [
-        say(overlap_map(1_000_000, 1000)),
-        say(paper_scale("success", 0.1, 0.0, 1000, 12_000)),
-        say(paper_scale("schedule", 1.0, 1e-4, 1000, 120_000)),
+        say(overlap_map(200, 50) if tiny else overlap_map(1_000_000, 1000)),
+        say(thousand("penalty", penalty, starts)),
+        say(on_the_host(penalty, starts)),
+        say(thousand("schedule", schedule, starts)),
+        say(erm_point(draws)),
     ]
 
 
-def paper_scale(name: str, lam: float, decay: float, runs: int, steps: int) -> Row:
-    """A whole experiment by the call that the figures make, on the device that JAX prefers."""
-    start = theory.initial_overlaps(PAPER["d"], runs)
-    options = {"lam": lam, "decay": decay, "step": 4e-3, "n_steps": steps, "log_every": steps, "check_step": False}
-    timing = measure(lambda: theory.gradient_descent(start, **PAPER, **options), 3)
-    detail = f"{runs} starts x {steps} steps, d = 400"
-    return Row(f"slr gpu: {name}", timing.median, "s", "", detail, spread=timing.spread)
+def thousand(name: str, params: dict[str, Any], runs: int) -> Row:
+    """One cell of ``slr.success`` with all of its starts, on JAX's default device."""
+    cell = {**params, "runs": runs, "device": "auto"}
+    timing = measure(lambda: found(cell), 2)
+    detail = f"{runs} starts x {cell['n_steps']} steps, d = {cell['d']}; {found(cell)} of them find the planted pair"
+    return Row(f"slr gpu: success, {name}", timing.median, "s", "", detail, spread=timing.spread)
+
+
+def on_the_host(params: dict[str, Any], runs: int) -> Row:
+    """The same call with another device."""
+    cell = {**params, "runs": runs, "device": "cpu"}
+    timing = measure(lambda: found(cell), 1)
+    detail = f"the call of the row above with device=cpu; {found(cell)} find the planted pair"
+    return Row("slr gpu: success, penalty, on the host", timing.median, "s", "", detail)
+
+
+def found(cell: dict[str, Any]) -> int:
+    """How many starts of a cell find the planted pair."""
+    return int(success.run(cell, np.random.SeedSequence(0))["oracle"])
+
+
+def erm_point(draws: int) -> Row:
+    """One point of the softmax ERM state evolution."""
+    point = functools.partial(theory.erm_state_evolution, "softmax", 5.0, nu=2.0, L=3, noise_std=0.1, n_draws=draws)
+    timing = measure(point, 3)
+    at = point()
+    detail = f"{draws} draws, {at.detail['n_iter']} iterations: E = {at.value:.6f}"
+    return Row("slr gpu: ERM state evolution", timing.median, "s", "", detail, spread=timing.spread)
 
 
 def overlap_map(runs: int, steps: int) -> Row:

@@ -71,6 +71,7 @@ import numpy as np
 from attnlab.slr.figures import descent, stochastic, success
 
 small = {"d": 20, "L": 4, "gamma": 2**-0.5, "runs": 6, "lam": 1.0, "decay": 1e-4, "step": 2e-3, "n_steps": 60}
+host, other = jax.devices()
 law = {**small, "log_every": 30, "start": "sphere", "noise_std": 0.1, "batch_size": 3}
 counts = {**small, "kind": "fixed", "p_mean": 0.0, "p_overlap": 0.0}
 used = set()
@@ -83,25 +84,35 @@ def seen(x, *args, **kwargs):
     return asarray(x, *args, **kwargs)
 
 
-def cells():
+def cells(device):
     seeds = [np.random.SeedSequence(i) for i in range(3)]
-    paths = [run(law, seed)["path"] for run, seed in zip((descent.run, stochastic.run), seeds)]
-    return paths, success.run(counts, seeds[2])
+    runs = zip((descent.run, stochastic.run), seeds)
+    paths = [run({**law, "device": device}, seed)["path"] for run, seed in runs]
+    return paths, success.run({**counts, "device": device}, seeds[2])
 
 
-(one, counted), np.asarray = cells(), seen
-with jax.default_device(jax.devices()[1]):
-    two, counted_again = cells()
-print(sorted(used), all(np.array_equal(a, b) for a, b in zip(one, two)), counted == counted_again)
+(one, counted), np.asarray = cells("cpu"), seen
+with jax.default_device(other):
+    default = cells("auto")
+print(sorted(used), end=" ")
+used.clear()
+cells("cpu")
+print(sorted(used), end=" ")
+used.clear()
+# the second device in the place of a GPU
+jax.devices = lambda kind: [{"cpu": host, "gpu": other}[kind]]
+named = cells("gpu")
+same = [np.array_equal(a, b) and again == counted for two, again in (default, named) for a, b in zip(one, two)]
+print(sorted(used), all(same))
 """
 
 
-def test_figures_run_on_the_default_device_of_jax_with_the_same_numbers():
+def test_figures_run_on_the_default_device_of_jax_or_the_one_they_name_with_the_same_numbers():
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
         [sys.executable, "-c", SECOND_DEVICE], env={**os.environ, **flags}, capture_output=True, text=True, check=True
     )
-    assert done.stdout.split("\n")[0] == "[1] True True"
+    assert done.stdout.split("\n")[0] == "[1] [0] [1] True"
 
 
 def test_the_call_names_its_device():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most, between
+from attnlab.common.compute import Compute
 from attnlab.common.drawing import COLORS, band, line, panels
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
@@ -23,18 +24,19 @@ if TYPE_CHECKING:
 
 PAPER = "arXiv:2410.01537, section 5"
 RUN = ("seed", "run")  # the exact map has no planted instance: each random start is a replicate
-SETTING = {"d": 400, "L": 10, "gamma": 2**-0.5, "runs": 10}
+SETTING = {"d": 400, "L": 10, "gamma": 2**-0.5, "runs": 10, "device": "auto"}
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """``runs`` initialisations through the exact map of the overlaps, with the risk at the current temperature."""
     start = theory.initial_overlaps(params["d"], params["runs"], start=params["start"], seed=seed)
-    return followed(params, theory.gradient_descent(task_of(params), start, **schedule(params), check_step=False))
+    return followed(params, theory.gradient_descent(task_of(params), start, **options(params), check_step=False))
 
 
-def schedule(params: Params) -> dict[str, Any]:
-    """The options that all iterations of the overlaps share."""
-    return {name: params[name] for name in ("lam", "decay", "step", "n_steps", "log_every")}
+def options(params: Params) -> dict[str, Any]:
+    """The options that all iterations of the overlaps share; the device changes no number beyond rounding."""
+    named = {name: params[name] for name in ("lam", "decay", "step", "n_steps", "log_every")}
+    return {**named, "compute": Compute(device=params["device"])}
 
 
 def followed(params: Params, path: np.ndarray) -> Record:
@@ -165,6 +167,7 @@ def experiment(
         scales={scale: [Grid(setting, seeds=3)] for scale in both},
         run=run,
         draw=draw,
+        shared=("device",),
         independent_of=("runs", "step", *independent_of),
         claims=claims,
     )

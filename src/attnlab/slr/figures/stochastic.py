@@ -10,7 +10,7 @@ from attnlab.common.seeds import spawn
 from attnlab.common.statistics import mean, of
 from attnlab.slr import theory
 from attnlab.slr.figures.cells import task_of
-from attnlab.slr.figures.descent import RUN, experiment, followed, schedule, share
+from attnlab.slr.figures.descent import RUN, experiment, followed, options, share
 from attnlab.slr.sgd import simulate_sgd
 
 
@@ -18,8 +18,8 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
     """``runs`` random starts, a fresh batch at every step; the risk is the exact one at the current overlaps."""
     starts, batches = spawn(seed, 2)
     start = theory.initial_overlaps(params["d"], params["runs"], seed=starts)
-    options = {**schedule(params), "batch_size": params["batch_size"], "seed": batches}
-    return followed(params, simulate_sgd(task_of(params), start, **options))
+    path = simulate_sgd(task_of(params), start, **options(params), batch_size=params["batch_size"], seed=batches)
+    return followed(params, path)
 
 
 SETTING = {
@@ -34,6 +34,7 @@ SETTING = {
     "n_steps": 200_000,
     "log_every": 500,
     "batch_size": 5,
+    "device": "auto",
 }
 
 SGD = experiment(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, between
+from attnlab.common.compute import Compute
 from attnlab.common.drawing import COLORS, panels
 from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Estimate, Records, Row, proportion
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-LAW = {"d": 400, "L": 10, "gamma": 2**-0.5, "runs": 250}
+LAW = {"d": 400, "L": 10, "gamma": 2**-0.5, "runs": 250, "device": "auto"}
 FIXED = {**LAW, "kind": "fixed", "decay": 0.0, "step": 2e-3, "n_steps": 10_000, "p_mean": 0.0, "p_overlap": 0.0}
 PENALTY = {**LAW, "kind": "penalty", "lam": 0.1, "decay": 0.0, "step": 4e-3, "n_steps": 12_000}
 SCHEDULE = {**LAW, "kind": "schedule", "lam": 1.0, "decay": 1e-4, "p_mean": 0.0, "p_overlap": 0.0}
@@ -38,6 +39,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
         penalty_mean=params["p_mean"],
         penalty_overlap=params["p_overlap"],
         check_step=False,
+        compute=Compute(device=params["device"]),
     )
     close = 0.0 if params["kind"] == "fixed" else 0.9
     ends = [outcome(x, close) for x in path[-1]]
@@ -139,6 +141,7 @@ SUCCESS = Figure(
     },
     run=run,
     draw=draw,
+    shared=("device",),
     independent_of=(
         "L",
         "runs",
