@@ -25,8 +25,9 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -38,84 +39,35 @@ from attnlab.common.validation import integer, nonnegative
 from attnlab.rfa.activations import Activation
 from attnlab.rfa.kernels import NODES, kernel
 from attnlab.rfa.task import Task
+from attnlab.rfa.theory.equivalent import solve
+from attnlab.rfa.theory.search import Sampled, Solved, factor_of, search
+from attnlab.rfa.theory.spectrum import MODELS, spectrum
 
 SMALLEST, LARGEST = 512, 4096
 REPLICATES = 3
 PLANTED = 8
-STEPS = 60
-# Of the logarithms of kappa and of the ratio of the classes: far below the statistical error.
-TOLERANCE = 1e-6
-DIFFERENCE = 1e-5
-
-
-class Sampled(NamedTuple):
-    """Tokens of m examples and K_c / m by class, with the number of features of each class in one unit."""
-
-    tokens: np.ndarray
-    parts: np.ndarray
-    counts: np.ndarray
-
-    def of(self, units: float) -> Sampled:
-        """The classes of infinitely many heads are one."""
-        whole = self.parts.sum(axis=0, keepdims=True)
-        return self._replace(parts=whole, counts=self.counts[:1]) if math.isinf(units) else self
-
+# Examples up to which a matrix (8 MB) and its factor are kept for later targets and figures.
+KEPT = 1024
 
 # Law of the tokens, kernel, scale of the bias and number of examples of a sample.
 Source = tuple[Task, str | Activation, float, int]
 
 
-@functools.lru_cache(maxsize=6)
-def _sampled(law: Task, kind: str | Activation, bias_scale: float, m: int, replicate: int) -> Sampled:
+def _kept(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Cached by source and the rest: many results of small samples, few of large ones."""
+    small, large = (functools.lru_cache(maxsize=size)(function) for size in (24, 6))
+    return lambda source, *rest: (small if source[3] <= KEPT else large)(source, *rest)
+
+
+@_kept
+def _sampled(source: Source, replicate: int) -> Sampled:
+    law, kind, bias_scale, m = source
     X = law.sample(m, stream(replicate, "theory", "rfa", "sampled kernel"))[0]
     # For a bias of scale one 6 nodes give what float32 resolves, 3e-7; the integrand sharpens with the scale.
     nodes = 6 if abs(bias_scale) <= 1 else NODES
     K = kernel(X, kind=kind, bias_scale=bias_scale, nodes=nodes, dtype="float32", by_class=True)
     parts = K.astype(np.float64) / m
     return Sampled(X, parts, np.array([1.0, law.d])[: len(parts)])
-
-
-class Traces(NamedTuple):
-    """What the Gram matrices say at x = (log kappa (1 + delta_0), log (1 + delta_0) / (1 + delta_c)).
-
-    ``mismatch`` is the second part of x that follows, less the one given: zero at the solution. ``log_shrunk`` is
-    - log (1 + delta_0).
-    """
-
-    df: float
-    log_nu: float
-    log_shrunk: float
-    mismatch: np.ndarray
-
-    def flat(self) -> np.ndarray:
-        """All numbers in a row."""
-        return np.concatenate([[self.df, self.log_nu, self.log_shrunk], self.mismatch])
-
-
-def _factor(sample: Sampled, x: np.ndarray) -> np.ndarray | None:
-    """Cholesky factor of 1 / G with the factor 1 / (1 + delta_0) taken out; None below rounding."""
-    H = np.tensordot(np.exp(np.append(0.0, x[1:])), sample.parts, 1)
-    H[np.diag_indices(len(H))] += math.exp(x[0])
-    # The matrix is symmetric: its transpose is the Fortran order that LAPACK overwrites without a copy.
-    factor, failed = lapack.dpotrf(H.T, lower=1, overwrite_a=1)
-    return None if failed else np.asarray(factor)
-
-
-def _traces(sample: Sampled, units: float, x: np.ndarray) -> Traces | None:
-    """None where the features would be overfull: df above their number, or above m."""
-    factor = _factor(sample, x)
-    if factor is None:
-        return None
-    m, ratio = len(factor), np.exp(np.append(0.0, x[1:]))
-    inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
-    # One triangle is zero: every pair of examples is met once. The transpose has the order in memory of K.
-    traces = np.array([2 * np.vdot(K, inverse.T) - np.diag(K) @ np.diag(inverse) for K in sample.parts])
-    # delta_c = t_c / p_c with G = (1 + delta_0) / H reads 1 / (1 + delta_c) = 1 - r_c tr(K_c / H) / p_c.
-    shrunk, df = 1 - ratio * traces / (units * sample.counts), float(ratio @ traces)
-    if (shrunk <= 0).any() or df >= m:
-        return None
-    log_shrunk = math.log(shrunk[0])
-    return Traces(df, x[0] + log_shrunk - math.log(1 - df / m), log_shrunk, np.log(shrunk[1:]) - log_shrunk - x[1:])
 
 
 def sampled_learning_curve(
@@ -140,7 +92,8 @@ def sampled_learning_curve(
         and 4096.
 
     The value is the mean over three samples and eight planted instances, ``error`` the standard error over samples.
-    Not converged where n is more than half the sample. A value takes a second at n = 256 and a minute at n = 1024.
+    Not converged where n is more than half the sample. For ``rfa`` and ``rfmlp``, whose spectra are known, only the
+    energies of the target are read off the samples.
 
     Source: deterministic equivalents of random features (arXiv:2405.15699) and of kernels (arXiv:2006.13198,
     arXiv:2110.03922), one read off the other; derived here.  Status: asymptotic, with a statistical error.
@@ -174,104 +127,77 @@ def _sample_size(n: float) -> int:
 
 def _error(source: Source, replicate: int, task: Task, n: float, units: float, ridge: float) -> float:
     """The error at one setting, from one sample; NaN where its equations are not solved."""
-    solved, sample = _solve(source, n, units, ridge)[replicate], _sampled(*source, replicate).of(units)
-    if solved is None:
+    found = _factored(source, replicate, n, units, ridge)
+    if found is None:
         return math.nan
-    # The curve is an average over planted instances, whose energies in a sample fluctuate.
-    truth = np.stack([replace(task, seed=i).truth(sample.tokens) for i in range(PLANTED)], axis=1)
-    # In units of the sample's own variance, most of whose fluctuation the bias shares.
-    labels = truth / truth.std(axis=0)
-    factor = _factor(sample, solved.x)
-    assert factor is not None
+    solved, factor = found
+    labels, parts = _labels(source, replicate, task), _sampled(source, replicate).parts
     alpha = lapack.dpotrs(factor, labels, lower=1)[0]
-    # d H / d log kappa along the solutions: the shift, and the change of the weights of the classes.
-    along, slopes = solved.along()
-    weights = np.append(0.0, np.exp(solved.x[1:]) * along[1:])
-    moved = math.exp(solved.x[0]) * alpha + np.tensordot(weights, sample.parts, 1) @ alpha
-    energy = np.vdot(labels, alpha) * slopes[2] + np.vdot(alpha, moved)
-    nu = math.exp(solved.at.log_nu)
+    # d H / d x_0 along the solutions: the shift, and the change of the weights of the classes.
+    moved = math.exp(solved.x[0]) * alpha
+    for log_weight, slope, K in zip(solved.x[1:], solved.along[1:], parts[1:], strict=False):
+        moved += slope * math.exp(log_weight) * (K @ alpha)
+    energy = np.vdot(labels, alpha) * solved.slopes[2] + np.vdot(alpha, moved)
+    nu = math.exp(solved.log_nu)
     # - nu^2 dA/dnu = - nu dA/dlog nu, with A = y^T H^{-1} y / (m shrunk_0).
-    bias = nu * energy / (slopes[1] * math.exp(solved.at.log_shrunk) * labels.size)
-    upsilon = (solved.at.df + slopes[0] / slopes[1]) / n
+    bias = nu * energy / (solved.slopes[1] * math.exp(solved.log_shrunk) * labels.size)
+    upsilon = (solved.df + solved.slopes[0] / solved.slopes[1]) / n
     noise = task.noise_std**2 / task.variance
     return float((bias + noise) / (1 - upsilon) - noise)
 
 
-class Solved(NamedTuple):
-    """Where the equations hold, and the Jacobian there of the traces in x."""
+@functools.lru_cache(maxsize=64)
+def _labels(source: Source, replicate: int, task: Task) -> np.ndarray:
+    """The target on a sample. The curve is an average over planted instances, whose energies in a sample fluctuate.
 
-    x: np.ndarray
-    at: Traces
-    jacobian: np.ndarray
+    In units of the sample's own variance, most of whose fluctuation the bias shares.
+    """
+    tokens = _sampled(source, replicate).tokens
+    truth = np.stack([replace(task, seed=i).truth(tokens) for i in range(PLANTED)], axis=1)
+    return np.asarray(truth / truth.std(axis=0))
 
-    def along(self) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes of x and of the traces in log kappa along the solutions of delta = t / p."""
-        inner = self.jacobian[3:]
-        slopes = np.append(1.0, -np.linalg.solve(inner[:, 1:], inner[:, 0])) if len(inner) else np.ones(1)
-        return slopes, self.jacobian @ slopes
+
+@_kept
+def _factored(source: Source, replicate: int, n: float, units: float, ridge: float) -> tuple[Solved, np.ndarray] | None:
+    """The solution and the factor of 1 / G there."""
+    solved = _solve(source, n, units, ridge)[replicate]
+    factor = None if solved is None else factor_of(_sampled(source, replicate).of(units), solved.x)
+    return None if solved is None or factor is None else (solved, factor)
 
 
 @functools.lru_cache(maxsize=512)
 def _solve(source: Source, n: float, units: float, ridge: float) -> tuple[Solved | None, ...]:
     """The solutions of all samples; the first is where the search of the others starts."""
+    if source[1] in MODELS:
+        return (_known(source, n, units, ridge),) * REPLICATES
     found: list[Solved | None] = []
     for replicate in range(REPLICATES):
-        sample = _sampled(*source, replicate).of(units)
-        near = _search(sample, n, units, ridge, found[0] if found else None)
-        # Beside a saturated class of features an updated Jacobian may lead astray; a new one at every step does not.
-        found.append(near or _search(sample, n, units, ridge, None, updated=False))
+        sample = _sampled(source, replicate).of(units)
+        found.append(search(sample, n, units, ridge, found[0] if found else None))
     return tuple(found)
 
 
-def _search(
-    sample: Sampled, n: float, units: float, ridge: float, near: Solved | None, *, updated: bool = True
-) -> Solved | None:
-    """Broyden's method: the Jacobian costs a factor for each unknown, so it is updated, and computed at the end.
-
-    ``updated=False`` computes it at every step, which is Newton's method.
-    """
-    trace = float(np.trace(sample.parts, axis1=1, axis2=2).sum())
-    x: np.ndarray = np.append(math.log(trace / n), np.zeros(len(sample.counts) - 1)) if near is None else near.x
-    here = _traces(sample, units, x)
-    while here is None:  # a larger ridge fills less
-        x = x + np.eye(len(x))[0]
-        here = _traces(sample, units, x)
-    jacobian, exact = (None, False) if near is None else (near.jacobian, False)
-    for _ in range(STEPS):
-        if jacobian is None:
-            jacobian, exact = _differences(sample, units, x, here), True
-            if jacobian is None:
-                return None
-        step = _newton_step(here, jacobian, n, ridge)
-        if np.abs(step).max() < TOLERANCE:
-            if exact:
-                return Solved(x, here, jacobian)
-            jacobian = None
-            continue
-        step *= min(1.0, 2.0 / np.abs(step).max())
-        following, whole = _traces(sample, units, x + step), updated
-        while following is None and np.abs(step).max() > TOLERANCE:
-            step, whole = step / 2, False
-            following = _traces(sample, units, x + step)
-        # Below the rounding error of the kernel a ridge carries no information.
-        if following is None or math.exp((x + step)[0]) < 1e-7 * trace:
-            return None
-        # A step that had to be shortened says that the Jacobian is of elsewhere.
-        miss = following.flat() - here.flat() - jacobian @ step
-        jacobian, exact = (jacobian + np.outer(miss, step) / (step @ step) if whole else None), False
-        x, here = x + step, following
-    return None
-
-
-def _differences(sample: Sampled, units: float, x: np.ndarray, here: Traces) -> np.ndarray | None:
-    moved = [_traces(sample, units, x + DIFFERENCE * e) for e in np.eye(len(x))]
-    if any(t is None for t in moved):
+def _known(source: Source, n: float, units: float, ridge: float) -> Solved | None:
+    """The solution where the spectrum is known: only the energies of the target are read off the sample."""
+    law, model, _, m = source
+    held = n * ridge
+    bulk = spectrum(law.d, law.n_keys, str(model)).with_tail()
+    at = solve(bulk, np.array([n]), np.array([units]), np.array([held]))
+    nu, df = float(at.nu[0]), float(at.df[0])
+    if at.residual[0] > 1e-6 or df >= m or not bulk.resolved:
         return None
-    return np.stack([(t.flat() - here.flat()) / DIFFERENCE for t in moved if t is not None], axis=1)
-
-
-def _newton_step(here: Traces, jacobian: np.ndarray, n: float, ridge: float) -> np.ndarray:
-    # n lam / nu counts with the degrees of freedom; its logarithm falls as log nu grows.
-    held = n * ridge * math.exp(-here.log_nu)
-    equations = np.vstack([jacobian[0] - held * jacobian[1], jacobian[3:]])
-    return np.asarray(np.linalg.solve(equations, -np.append(here.df + held - n, here.mismatch)))
+    # Of infinitely many heads there is one class, whose delta is zero.
+    classes = 1 if math.isinf(units) else len(bulk.counts)
+    grown = np.log1p(at.delta[0, :classes])
+    # Slopes in log nu, and at last in x_0; kappa = nu (1 - df / m).
+    df_slope = held / nu - n * float(at.gap[0])
+    grown_slope = nu * at.slope[0, :classes] / (1 + at.delta[0, :classes])
+    x_slope = 1 - df_slope / (m - df) + grown_slope[0]
+    return Solved(
+        x=np.append(math.log(nu * (1 - df / m)) + grown[0], grown[0] - grown[1:]),
+        df=df,
+        log_nu=math.log(nu),
+        log_shrunk=-float(grown[0]),
+        along=np.append(x_slope, grown_slope[0] - grown_slope[1:]) / x_slope,
+        slopes=np.array([df_slope, 1.0, -grown_slope[0]]) / x_slope,
+    )
