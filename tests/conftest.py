@@ -1,7 +1,9 @@
 """Settings shared by all tests; array shapes in the annotations of attnlab are checked by beartype."""
 
 import hashlib
+import math
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -21,12 +23,24 @@ install_import_hook("attnlab", "shapes.check")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--order-by", default="", help="run the tests in an order that depends on this word alone")
+    parser.addoption("--seconds", type=float, default=math.inf, help="start no test later than this after the first")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """No test may depend on its neighbours; a word, such as a commit, chooses another order."""
     if word := config.getoption("--order-by"):
         items.sort(key=lambda item: hashlib.sha256(f"{word} {item.nodeid}".encode()).digest())
+
+
+STARTED = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Stopping a run from outside can hide a failure; a run that stops by itself still says what failed."""
+    started = item.session.stash.setdefault(STARTED, time.monotonic())
+    if time.monotonic() - started > item.config.getoption("--seconds"):
+        pytest.skip("no time left")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,6 +1,7 @@
 """What was tried and how it ended: with FAULT_PAGE set, the tests write it to that page of the documentation."""
 
 import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,10 @@ was done to real processes and files, how often, and what came of it.
 |---|---|
 """
 ROWS, TIMES = {}, Counter()
+
+# A shell starts its background jobs with SIGINT ignored, and drivers that the tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
