@@ -80,17 +80,23 @@ def _write(result: Result, folder: Path, small: Path, narrow: Path, content: Pat
     with style():
         canvas = result.draw()
         rasterize_dense(canvas)
-        canvas.savefig(folder / f"{name}.png")
-        # The first file fixed the places of the panels and the frame; to find them again takes as long as to draw.
+        full = rcParams["savefig.dpi"]
+        canvas.set_dpi(full)
+        canvas.draw_without_rendering()
+        # The places of the panels and the frame are found once: a file that is saved with a layout engine, or with a
+        # tight frame, measures every text once more, which takes as long as to draw. The resolution stays that of the
+        # PNG, so that its texts are not measured again.
         engine = canvas.get_layout_engine()
-        canvas.set_layout_engine("none")
+        rcParams["figure.constrained_layout.use"] = False  # the style's, which a canvas without engine falls back to
+        canvas.set_layout_engine(None)
         frame = canvas.get_tightbbox().padded(rcParams["savefig.pad_inches"])
+        canvas.savefig(folder / f"{name}.png", bbox_inches=frame)
         canvas.savefig(folder / f"{name}.pdf", bbox_inches=frame)
         for dpi in (SCREEN_DPI, 70, 50):  # of the layers stored as pixels
             canvas.savefig(folder / f"{name}.svg", dpi=dpi, bbox_inches=frame)
             if (folder / f"{name}.svg").stat().st_size < LARGEST_SVG:
                 break
-        small.write_bytes(screen_picture(canvas, frame))
+        small.write_bytes(_palette(folder / f"{name}.png", shrink=round(full / SCREEN_DPI)))
         marks = drawn.marks(canvas)
         canvas.set_layout_engine(engine)
         narrow.write_bytes(screen_picture(canvas, colors=64) if stack(canvas) else b"")
@@ -101,13 +107,19 @@ def _write(result: Result, folder: Path, small: Path, narrow: Path, content: Pat
     (folder / f"{name}.toml").write_text(to_toml(result.figure, result.scale), encoding="utf-8")
 
 
-def screen_picture(canvas: Any, frame: Any = "tight", colors: int = 256) -> bytes:
+def screen_picture(canvas: Any, colors: int = 256) -> bytes:
+    """The PNG of a canvas for a screen."""
+    full = io.BytesIO()
+    canvas.savefig(full, format="png", dpi=SCREEN_DPI)
+    return _palette(full, colors=colors)
+
+
+def _palette(file: Any, *, shrink: int = 1, colors: int = 256) -> bytes:
     """A PNG with a palette of few colours: a third of the size, and lines stay sharp."""
     from PIL import Image
 
-    full, small = io.BytesIO(), io.BytesIO()
-    canvas.savefig(full, format="png", dpi=SCREEN_DPI, bbox_inches=frame)
-    Image.open(full).convert("RGB").quantize(colors).save(small, format="png", optimize=True)
+    small = io.BytesIO()
+    Image.open(file).convert("RGB").reduce(shrink).quantize(colors).save(small, format="png", optimize=True)
     return small.getvalue()
 
 
