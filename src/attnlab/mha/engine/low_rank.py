@@ -167,8 +167,13 @@ def fit_factors(X: np.ndarray, y: np.ndarray, start: tuple[np.ndarray, np.ndarra
 
         return step
 
+    factors = (jnp.asarray(start[0]), jnp.asarray(start[1]))
+    with budget.paused():
+        evaluate.lower(factors, tokens, Y).compile()
+        balance.lower(factors).compile()
+        direction.lower(factors, tokens, Y, jnp.asarray(_DAMPING[0]), jax.random.key(seed)).compile()
     watch = StopRule(MAX_ITER, TOL, PROGRESS, PATIENCE, budget.deadline)
-    first = _Point.at((jnp.asarray(start[0]), jnp.asarray(start[1])), tokens, Y)
+    first = _Point.at(factors, tokens, Y)
     end, history, reason = damped_steps(first, steps_from, watch, damping=_DAMPING, tries=_TRIES)
     A, B = (np.asarray(f) for f in end.factors)
     m, d, _ = A.shape

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
@@ -27,7 +28,7 @@ _FINALISTS = 3
 _WITNESSES, _SAME = 4, 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass
 class Budget:
     """How long: ``deadline`` on ``time.monotonic()``. Progress goes to the logger ``attnlab.mha``."""
 
@@ -37,6 +38,13 @@ class Budget:
     def of(cls, seconds: float | None) -> Budget:
         """A budget that starts now."""
         return cls(np.inf if seconds is None else time.monotonic() + seconds)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """A block that does not count, such as a compilation: it moves the deadline."""
+        begun = time.monotonic()
+        yield
+        self.deadline += time.monotonic() - begun
 
     def tell(self, message: str) -> None:
         """Report progress."""

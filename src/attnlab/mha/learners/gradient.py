@@ -22,6 +22,7 @@ from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.mha.engine.damped import EXACT_FIT, OUT_OF_STEPS, OUT_OF_TIME, SETTLED
 from attnlab.mha.engine.place import on_device, padded
+from attnlab.mha.engine.race import Budget
 from attnlab.mha.engine.variable_projection import regress, row_patterns, through_patterns
 from attnlab.mha.layer import Rows, rows_of
 from attnlab.mha.learners.base import LayerRegressor, check_examples
@@ -61,7 +62,8 @@ class GradientLearner(LayerRegressor):
     batch_size : Adam's minibatch, in examples.
     tol : a start has converged when its relative squared error is below, or when its gradient is: the error that a
         move of the layer's own size along the gradient would change is below the share ``sqrt(tol)`` of the error.
-    max_seconds : every start ends, and none is begun, after this time; a first fit of its shape compiles besides.
+    max_seconds : every start ends, and none is begun, after this time, in which the compilation of a first fit of its
+        shape (one or two seconds) does not count.
     compute : where JAX computes (``device``); ``projected_lbfgs`` is BLAS and knows the CPU only.
 
     Attributes
@@ -114,7 +116,7 @@ class GradientLearner(LayerRegressor):
         batch = min(integer("batch_size", self.batch_size, low=1), len(tokens))
         steps = [positive("step", step) for step in np.atleast_1d(self.step).tolist()]
         tol = positive("tol", self.tol)
-        deadline = np.inf if self.max_seconds is None else time.monotonic() + positive("max_seconds", self.max_seconds)
+        budget = Budget.of(None if self.max_seconds is None else positive("max_seconds", self.max_seconds))
         rng = stream(self.random_state, "learner", "mha")
         compute = (self.compute or Compute()).supports(self, "device")
         rows = rows_of(tokens, outputs) if self.method == "projected_lbfgs" else None
@@ -122,19 +124,19 @@ class GradientLearner(LayerRegressor):
             raise ValueError("compute.device must be 'cpu' or 'auto' with method='projected_lbfgs', got 'gpu'")
         runs: list[Run] = []
         for start in range(n_starts):
-            if runs and (runs[-1].nmse < tol or time.monotonic() >= deadline):
+            if runs and (runs[-1].nmse < tol or budget.spent):
                 break
             theta, w = _initial(m, tokens.shape[-1], outputs.shape[-1], rng)
             if rows is not None:
-                runs.append(_projected_lbfgs(rows, theta, max_iter, tol, deadline))
+                runs.append(_projected_lbfgs(rows, theta, max_iter, tol, budget))
                 continue
             flat = np.concatenate([theta.ravel(), w.ravel()])
             with on_device(compute):
                 if self.method == "lbfgs":
-                    runs.append(_lbfgs(tokens, outputs, flat, m, max_iter, tol, deadline))
+                    runs.append(_lbfgs(tokens, outputs, flat, m, max_iter, tol, budget))
                 else:
                     plan = _Plan(max_iter, steps[start % len(steps)], batch, int(rng.integers(2**31)))
-                    runs.append(_adam(tokens, outputs, flat, m, plan, tol, deadline))
+                    runs.append(_adam(tokens, outputs, flat, m, plan, tol, budget))
         # A start that left the range of numbers loses to every other; the first is kept when all did.
         best = min(runs, key=lambda run: run.nmse if np.isfinite(run.nmse) else np.inf)
         self.theta_, self.w_, self.train_nmse_, self.n_tokens_ = best.theta, best.w, best.nmse, tokens.shape[1]
@@ -168,14 +170,16 @@ _error_and_slope = jax.jit(jax.value_and_grad(_error), static_argnums=3)
 
 
 @float64
-def _lbfgs(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, max_iter: int, tol: float, deadline: float) -> Run:
+def _lbfgs(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, max_iter: int, tol: float, budget: Budget) -> Run:
     tokens, labels = (jnp.asarray(part) for part in padded(X, y))
+    with budget.paused():
+        _error_and_slope.lower(start, tokens, labels, m).compile()
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = _error_and_slope(flat, tokens, labels, m)
         return float(value), np.asarray(slope)
 
-    x, error, used, reason = _minimise(objective, start, max_iter, tol, deadline)
+    x, error, used, reason = _minimise(objective, start, max_iter, tol, budget)
     return Run(*_layer(x, m, X.shape[-1]), error, used, reason)
 
 
@@ -184,20 +188,20 @@ def _minimise(
     start: np.ndarray,
     max_iter: int,
     tol: float,
-    deadline: float,
+    budget: Budget,
 ) -> tuple[np.ndarray, float, int, str]:
     """L-BFGS to rounding: the minimum, its value, the iterations used and why they ended."""
     options: Any = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-18, "gtol": 1e-12, "maxcor": 20}
 
     def in_time(x: np.ndarray) -> None:
-        if time.monotonic() >= deadline:
+        if budget.spent:
             raise StopIteration
 
     callback: Any = in_time
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options, callback=callback)
     reason = _ending(float(found.fun), found.jac, found.x, tol)
     if not reason:
-        reason = OUT_OF_TIME if time.monotonic() >= deadline else (SETTLED if found.success else OUT_OF_STEPS)
+        reason = OUT_OF_TIME if budget.spent else (SETTLED if found.success else OUT_OF_STEPS)
     return found.x, float(found.fun), int(found.nit), reason
 
 
@@ -210,7 +214,7 @@ def _ending(error: float, slope: np.ndarray, at: np.ndarray, tol: float) -> str:
     return SETTLED if np.linalg.norm(slope) * np.linalg.norm(at) < np.sqrt(tol) * error else ""
 
 
-def _projected_lbfgs(rows: Rows, theta: np.ndarray, max_iter: int, tol: float, deadline: float) -> Run:
+def _projected_lbfgs(rows: Rows, theta: np.ndarray, max_iter: int, tol: float, budget: Budget) -> Run:
     """L-BFGS in Theta alone: W is the regression, whose derivative drops out of the gradient (envelope theorem)."""
     size = float(np.sum(rows.Y**2))
 
@@ -222,7 +226,7 @@ def _projected_lbfgs(rows: Rows, theta: np.ndarray, max_iter: int, tol: float, d
         by_head = slope.reshape(len(slope), len(at), -1).transpose(1, 0, 2)
         return fit.nmse(rows.Y), by_head.ravel() / size
 
-    x, error, used, reason = _minimise(objective, theta.ravel(), max_iter, tol, deadline)
+    x, error, used, reason = _minimise(objective, theta.ravel(), max_iter, tol, budget)
     at = x.reshape(theta.shape)
     return Run(at, regress(rows, at).W, error, used, reason)
 
@@ -264,24 +268,30 @@ def _batches(key: Array, *, batch: int, n: int) -> Int[Array, "block batch"]:
 
 
 @float64
-def _adam(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, plan: _Plan, tol: float, deadline: float) -> Run:
+def _adam(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, plan: _Plan, tol: float, budget: Budget) -> Run:
     """Adam in parts of few steps, so that the clock is looked at and one compilation serves every number of steps."""
-    tokens, labels, first_point = jnp.asarray(X), jnp.asarray(y), jnp.asarray(start)
-    carry, used, longest = (first_point, optax.scale_by_adam().init(first_point)), 0, 0.0
+    tokens, labels, first = jnp.asarray(X), jnp.asarray(y), jnp.asarray(start)
+    carry, used, longest = (first, optax.scale_by_adam().init(first)), 0, 0.0
     sizes = plan.step * (1 + np.cos(np.pi * np.arange(plan.n_steps) / plan.n_steps)) / 2
-    while used < plan.n_steps and time.monotonic() + longest < deadline:
-        begun, first = time.monotonic(), used == 0
-        at = used % _BLOCK
-        if at == 0:
-            drawn = _batches(jax_key(plan.seed, "learner", "mha", "batches", used), batch=plan.batch, n=len(X))
-        part = np.zeros(_PART)
+
+    def block() -> Array:
+        return _batches(jax_key(plan.seed, "learner", "mha", "batches", used), batch=plan.batch, n=len(X))
+
+    with budget.paused():
+        drawn = block()
+        _adam_steps.lower(carry, tokens, labels, jnp.zeros(_PART), drawn[:_PART], m=m).compile()
+        _error_and_slope.lower(first, tokens, labels, m).compile()
+    while used < plan.n_steps and time.monotonic() + longest < budget.deadline:
+        begun, at = time.monotonic(), used % _BLOCK
+        if used and at == 0:
+            drawn = block()
         taken = sizes[used : used + _PART]
+        part = np.zeros(_PART)
         part[: len(taken)] = taken
         carry = _adam_steps(carry, tokens, labels, jnp.asarray(part), drawn[at : at + _PART], m=m)
         carry[0].block_until_ready()
         used += len(taken)
-        # The first part also compiles, which the others do not.
-        longest = 0.0 if first else max(longest, time.monotonic() - begun)
+        longest = max(longest, time.monotonic() - begun)
     value, slope = _error_and_slope(carry[0], tokens, labels, m)
     flat = np.asarray(carry[0])
     reason = _ending(float(value), np.asarray(slope), flat, tol) or (
