@@ -1,8 +1,9 @@
-"""Attention-indexed models on a GPU: message passing at d = 1000 and 4000, and gradient descent (2506.01582).
+"""Attention-indexed models on a GPU: message passing at d = 1000 and 4000, tied and untied, gradient descent, and three
+layers on four tokens (2506.01582).
 
-``python -m benchmarks.gpu_aim [amp1000 amp4000 amp4000tf32 amp4000bf16x3 gdrate] [--seconds 500]``
-
-Softmax needs T - 1 products with S in place of T: an iteration is counted as the 4 n (T - 1) d^2 FLOP that are done.
+``python -m benchmarks.gpu --only aim`` runs what fits; ``python -m benchmarks.gpu_aim untied4000 deep [--seconds 500]
+[--json FILE]`` the parts that are named. Softmax needs T - 1 products with S in place of T: an iteration is counted as
+the 4 n (T - 1) d^2 FLOP that are done.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import functools
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.92")
 
@@ -22,9 +24,13 @@ import numpy as np
 from attnlab import aim
 from attnlab.aim.indices import Layout
 from attnlab.aim.messages import products
+from attnlab.aim.messages.denoise import denoise
 from attnlab.aim.messages.probes import Probes
 from attnlab.common.compute import Compute
+from benchmarks import machine
 from benchmarks.harness import Row, measure, say
+from benchmarks.results import Results
+from benchmarks.session import run_part
 
 RHO, TOKENS = 0.5, 2
 
@@ -56,7 +62,7 @@ def product_error(precision: str, d: int = 1000, n: int = 4000) -> tuple[float, 
 
 
 def run_amp(
-    d: int,
+    task: aim.Task,
     alpha: float,
     *,
     precision: str,
@@ -65,7 +71,6 @@ def run_amp(
     damping: float | str = "auto",
     warm: bool = True,
     reserve: float = 0.0,
-    seed: int = 1,
 ) -> aim.AMP:
     """One instance with tokens drawn on the device; they stay there when ``budget`` bytes allow.
 
@@ -73,11 +78,13 @@ def run_amp(
     and compilation included.
     """
     end = time.perf_counter() + seconds - reserve
-    task = aim.Task(d, rho=RHO, seed=seed)
     start = time.perf_counter()
-    X, y = task.stream(task.n_samples(alpha), seed=seed)
-    print(f"  d={d} alpha={alpha}: labels of {len(y)} sequences in {time.perf_counter() - start:.1f} s", flush=True)
-    model = aim.AMP(RHO, damping=damping, compute=Compute(precision=precision, memory=budget), tol=1e-6)
+    X, y = task.stream(task.n_samples(alpha), seed=1)
+    print(
+        f"  d={task.d} alpha={alpha}: labels of {len(y)} sequences in {time.perf_counter() - start:.1f} s", flush=True
+    )
+    compute = Compute(precision=precision, memory=budget)
+    model = aim.AMP(RHO, tied=task.tied, damping=damping, compute=compute, tol=1e-6)
     per_iteration = 0.0
     if warm:
         model.set_params(max_iter=1).fit(X, y)  # compile
@@ -89,15 +96,19 @@ def run_amp(
     return model.set_params(max_iter=affordable).fit(X, y, truth=task.S)
 
 
-def amp_rows(name: str, model: aim.AMP, d: int, alpha: float, precision: str, limit: str = "") -> list[Row]:
+def amp_rows(
+    name: str, model: aim.AMP, task: aim.Task, alpha: float, precision: str, limit: str = "", note: str = ""
+) -> list[Row]:
     """Time, error against the state evolution (at the same iteration when cut short), and rate."""
     trace = model.trace_
     steps = np.diff(trace["seconds"])
     per_step = float(np.median(steps)) if len(steps) else trace["seconds"][0]
-    flops = 4 * round(alpha * d**2) * (TOKENS - 1) * d**2
+    flops = 4 * task.n_samples(alpha) * (TOKENS - 1) * task.d**2
     share = 0.0 if model.damping == "auto" else float(model.damping)
-    curve = aim.theory.state_evolution(alpha, RHO, damping=share).trajectory
-    expected = float(aim.theory.mmse(alpha, RHO)) if model.converged_ else curve[min(len(trace["mse"]), len(curve) - 1)]
+    curve = aim.theory.state_evolution(task, alpha, damping=share).trajectory
+    expected = float(
+        aim.theory.mmse(task, alpha) if model.converged_ else curve[min(len(trace["mse"]), len(curve) - 1)]
+    )
     error = trace["mse"][-1]
     detail = f"{model.n_iter_} iterations, converged {model.converged_}, {per_step:.3g} s each"
     print(f"  mse path {np.round(trace['mse'], 4).tolist()}", flush=True)
@@ -119,8 +130,9 @@ def amp_rows(name: str, model: aim.AMP, d: int, alpha: float, precision: str, li
                 f"{name} rate",
                 rate / fp32,
                 "of fp32, eigh included",
-                ">= 0.7" if d == 4000 else "",
+                {4000: ">= 0.7", 1000: ">= 0.6"}.get(task.d, ""),
                 f"{rate / 1e12:.1f} TFLOP/s, products {precision}; fp32 {fp32 / 1e12:.1f}; {plain}",
+                note=note,
             )
         ),
     ]
@@ -129,7 +141,7 @@ def amp_rows(name: str, model: aim.AMP, d: int, alpha: float, precision: str, li
 def precisions(d: int = 1000, n: int = 4000) -> list[Row]:
     """Each way of multiplying: its error against float64, and its rate."""
     rows = [say(Row("fp32 matrix rate", gemm_rate("highest") / 1e12, "TFLOP/s", "", str(jax.devices()[0])))]
-    for precision in ("highest", "tf32", "tf32x3", "bf16x3"):
+    for precision in products.PRECISIONS:
         try:
             forward, backward = product_error(precision, d, n)
             rate = gemm_rate(precision) / 1e12
@@ -141,20 +153,74 @@ def precisions(d: int = 1000, n: int = 4000) -> list[Row]:
     return rows
 
 
+def prior_seconds(d: int) -> float:
+    """One prior step of AMP: the eigendecomposition in float64, what it is fed and what is made of it."""
+    R = aim.Task(d, rho=RHO).S + np.sqrt(0.6 / d) * np.random.default_rng(0).standard_normal((d, d))
+    with jax.enable_x64(True):
+        on_device = jnp.asarray((R + R.T) / 2)
+        return measure(lambda: denoise(on_device, 0.6, RHO), 5).median
+
+
 def amp1000(seconds: float) -> list[Row]:
-    """Resident tokens, two numbers of samples, two precisions."""
-    rows = precisions()
+    """Resident tokens, two numbers of samples, two precisions; beside them the eigendecomposition."""
+    task, alone = aim.Task(1000, rho=RHO, seed=1), prior_seconds(1000)
+    rows = [*precisions(), say(Row("prior step of AMP, d=1000", alone, "s", "", "eigendecomposition in float64"))]
+    note = f"{alone * 1e3:.0f} ms of an iteration are the eigendecomposition, which is no matrix product"
     for alpha in (0.1, 0.15):
         for precision in ("highest", "tf32"):
-            model = run_amp(1000, alpha, precision=precision, budget=2e10, seconds=seconds / 2)
-            rows += amp_rows(f"AMP d=1000 alpha={alpha} {precision}", model, 1000, alpha, precision, "< 5 s")
+            model = run_amp(task, alpha, precision=precision, budget=2e10, seconds=seconds / 2)
+            name = f"AMP d=1000 alpha={alpha} {precision}"
+            rows += amp_rows(name, model, task, alpha, precision, "< 5 s", note)
     return rows
 
 
 def amp4000(seconds: float, precision: str = "highest") -> list[Row]:
     """1.6 million sequences, resident (51 GB)."""
-    model = run_amp(4000, 0.1, precision=precision, budget=7e10, seconds=seconds, reserve=5)
-    return amp_rows(f"AMP d=4000 {precision}", model, 4000, 0.1, precision, "< 300 s")
+    task = aim.Task(4000, rho=RHO, seed=1)
+    model = run_amp(task, 0.1, precision=precision, budget=7e10, seconds=seconds, reserve=5)
+    return amp_rows(f"AMP d=4000 {precision}", model, task, 0.1, precision, "< 300 s")
+
+
+def untied4000(seconds: float, precision: str = "highest", alpha: float = 0.1, d: int = 4000) -> list[Row]:
+    """Untied query and key, tokens regenerated at each pass: 51 GB of them at alpha = 0.1 that are never stored."""
+    task = aim.Task(d, rho=RHO, tied=False, seed=1)
+    model = run_amp(task, alpha, precision=precision, budget=1e6, seconds=seconds, damping=0.4, reserve=8)
+    name = f"AMP d={d} untied, regenerated tokens, {precision}"
+    return amp_rows(name, model, task, alpha, precision, "< 300 s")
+
+
+def deep(
+    seconds: float, layers: int = 3, tokens: int = 4, samples: int = 8192, replicates: int = 4, alpha: float = 0.1
+) -> list[Row]:
+    """One point of the state evolution of several layers, from replicates with independent random numbers."""
+    ends, began = [], time.perf_counter()
+    for seed in range(replicates):
+        end = aim.theory.deep_state_evolution(
+            alpha, tokens=tokens, start=(1.0,) * layers, samples=samples, max_iter=40, tol=3e-3, seed=seed
+        )
+        ends.append(end.value)
+        taken = time.perf_counter() - began
+        print(f"  replicate {seed}: {end.value.round(4).tolist()}, {end.n_iter} steps, {taken:.0f} s", flush=True)
+        if taken * (seed + 2) / (seed + 1) > seconds:
+            break
+    mean, error = np.mean(ends, axis=0), np.std(ends, axis=0, ddof=1) / np.sqrt(len(ends))
+    size = f"{layers} layers, {tokens} tokens, alpha={alpha}"
+    detail = (
+        f"{len(ends)} replicates of {samples} outputs; errors {mean.round(4).tolist()} +- {error.round(4).tolist()}"
+    )
+    return [
+        say(Row(f"deep state evolution, {size}, time", taken, "s", "< 300 s", f"{detail}, compilation included")),
+        say(Row(f"deep state evolution, {size}, last layer", float(mean[-1]), "error", "", detail)),
+        say(
+            Row(
+                f"deep state evolution, {size}, Monte Carlo error",
+                float((error / mean).max()),
+                "relative, largest layer",
+                "<= 0.02",
+                detail,
+            )
+        ),
+    ]
 
 
 def gdrate(
@@ -186,20 +252,34 @@ PARTS: dict[str, Callable[..., list[Row]]] = {
     "amp4000": amp4000,
     "amp4000tf32": functools.partial(amp4000, precision="tf32"),
     "amp4000bf16x3": functools.partial(amp4000, precision="bf16x3"),
+    "untied4000": untied4000,
+    "untied4000tf32": functools.partial(untied4000, precision="tf32", alpha=0.2),
     "gdrate": gdrate,
+    "deep": deep,
 }
 
 
 # What runs in which order, and the most it may take of the time that is left.
-STEPS = (("amp1000", 0.3), ("gdrate", 0.2), ("amp4000tf32", 0.4), ("amp4000bf16x3", 0.4), ("amp4000", 1.0))
+STEPS = (
+    ("amp1000", 0.2),
+    ("gdrate", 0.2),
+    ("deep", 0.3),
+    ("amp4000tf32", 0.4),
+    ("amp4000bf16x3", 0.4),
+    ("amp4000", 0.5),
+    ("untied4000tf32", 0.5),
+    ("untied4000", 1.0),
+)
 
 
 def run(seconds: float, *, tiny: bool = False) -> list[Row]:
     """The parts that fit in ``seconds``, the quick ones first."""
     if tiny:
-        model = run_amp(40, 0.15, precision="highest", budget=1e9, seconds=seconds)
-        rows = amp_rows("AMP d=40", model, 40, 0.15, "highest")
-        return [*precisions(64, 256), *rows, *gdrate(seconds, 20, 4, 20, ("highest",))]
+        task = aim.Task(40, rho=RHO, seed=1)
+        model = run_amp(task, 0.15, precision="highest", budget=1e9, seconds=seconds)
+        rows = amp_rows("AMP d=40", model, task, 0.15, "highest") + untied4000(seconds, d=40)
+        rows += deep(seconds, 3, 2, 64, 2) + gdrate(seconds, 20, 4, 20, ("highest",))
+        return [*precisions(64, 256), *rows]
     deadline, rows = time.perf_counter() + seconds, []
     for name, share in STEPS:
         left = deadline - time.perf_counter()
@@ -212,11 +292,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to run; nothing: all that fits")
     parser.add_argument("--seconds", type=float, default=500.0, help="time limit of each part")
+    parser.add_argument("--json", type=Path, help="where the rows are stored")
     options = parser.parse_args()
-    if not options.parts:
-        run(options.seconds)
-    for name in options.parts:
-        PARTS[name](options.seconds)
+    calls = {name: functools.partial(PARTS[name], options.seconds) for name in options.parts}
+    results = Results(machine.describe(rates=False))
+    for name, call in (calls or {"aim": functools.partial(run, options.seconds)}).items():
+        if options.json is None:
+            call()
+        else:
+            run_part(name, call, results, options.json)
 
 
 if __name__ == "__main__":

@@ -10,38 +10,44 @@ import numpy as np
 
 from attnlab.aim.spectrum import singular, tied
 
+SMALLEST = 1e-8  # singular value, in units of the largest, that the root of an eigenvalue of R^T R resolves
+
 
 def denoise(R: Any, noise: float, rho: float, *, symmetric: bool = True) -> Any:
     """The posterior mean of the planted matrix given R, where R lives: LAPACK for NumPy arrays, otherwise the device,
     from which only d numbers come to the host. Values outside the expected bulk are moved to its ends first.
+
+    U xi(s) V^T = R V (xi(s)/s) V^T needs the eigenvectors of R^T R alone, in a third of the time of U, s and V. The
+    square costs no digits that count: xi(s)/s is smooth in s^2.
     """
-    prior = tied if symmetric else singular
-    if isinstance(R, np.ndarray):
-        U, x, Vt = _split(R, symmetric)
-        return (U * prior.shrink(x, noise, rho, clip=True)) @ Vt
-    U, x, Vt = (_eigh if symmetric else _svd)(R)
-    return _rebuild(U, jnp.asarray(prior.shrink(np.asarray(x), noise, rho, clip=True)), Vt)
-
-
-def _split(R: np.ndarray, symmetric: bool) -> Any:
+    on_host = isinstance(R, np.ndarray)
     if symmetric:
-        x, U = np.linalg.eigh(R)
-        return U, x, U.T
-    return np.linalg.svd(R)
+        x, V = np.linalg.eigh(R) if on_host else _eigh(R)
+        found = tied.shrink(np.asarray(x), noise, rho, clip=True)
+        return (V * found) @ V.T if on_host else _function(V, jnp.asarray(found))
+    x, V = np.linalg.eigh(R.T @ R) if on_host else _eigh(_square(R))
+    s = np.sqrt(np.maximum(np.asarray(x), SMALLEST**2 * float(x[-1])))
+    ratio = singular.shrink(s, noise, rho, clip=True) / s
+    return R @ ((V * ratio) @ V.T) if on_host else _product(R, _function(V, jnp.asarray(ratio)))
 
 
 @jax.jit
-def _eigh(R: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    x, U = jnp.linalg.eigh(R)
-    return U, x, U.T
+def _eigh(R: jax.Array) -> tuple[jax.Array, jax.Array]:
+    x, V = jnp.linalg.eigh(R)
+    return x, V
 
 
 @jax.jit
-def _svd(R: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    U, x, Vt = jnp.linalg.svd(R)
-    return U, x, Vt
+def _product(A: jax.Array, B: jax.Array) -> jax.Array:
+    return jnp.matmul(A, B, precision=jax.lax.Precision.HIGHEST)
 
 
 @jax.jit
-def _rebuild(U: jax.Array, x: jax.Array, Vt: jax.Array) -> jax.Array:
-    return jnp.matmul(U * x, Vt, precision=jax.lax.Precision.HIGHEST)
+def _square(R: jax.Array) -> jax.Array:
+    return _product(R.T, R)
+
+
+@jax.jit
+def _function(V: jax.Array, x: jax.Array) -> jax.Array:
+    """V diag(x) V^T."""
+    return _product(V * x, V.T)
