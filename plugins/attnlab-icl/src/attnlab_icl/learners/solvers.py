@@ -42,10 +42,12 @@ def dual(Q: np.ndarray, C: np.ndarray, y: np.ndarray, penalty: float) -> Fit:
     Generalised cross-validation comes for free: :math:`n|c|^2/\mathrm{Tr}[(K + \text{penalty})^{-1}]^2`.
     """
     n = len(y)
-    K = (Q @ Q.T) * (C @ C.T)
+    K = Q @ Q.T
+    K *= C @ C.T
+    K = K.T  # symmetric, and in LAPACK's order by columns: no copy
     trace = None
     if penalty > 0:
-        K.flat[:: n + 1] += penalty
+        K[np.diag_indices(n)] += penalty
         factor = linalg.cholesky(K, lower=True, overwrite_a=True, check_finite=False)
         c = linalg.cho_solve((factor, True), y, check_finite=False)
         inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
