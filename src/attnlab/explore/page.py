@@ -57,7 +57,8 @@ def data(points: dict[str, Any], progress: Callable[[str], None] = lambda messag
 def documentation(system: str, folder: Path) -> str:
     """Address of a system's page of documentation seen from ``folder``; empty where there is no checkout beside."""
     docs = Path(__file__).parents[3] / "docs"
-    for page in (docs / "_build" / "html" / f"{system}.html", docs / f"{system}.md"):
+    site, brought = docs / "_build" / "html", Path(str(resources.files(systems()[system]))) / "page.md"
+    for page in (site / f"{system}.html", site / "plugins" / f"{system}.html", docs / f"{system}.md", brought):
         if page.exists():
             return Path(os.path.relpath(page, folder)).as_posix()
     return ""

@@ -150,6 +150,9 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
     }
   }
 
+  // A chart of stored runs alone, of which there are none.
+  const nothing = (chart) => Boolean(chart.empty) && !chart.points.length && !(chart.lines || []).length;
+
   function render() {
     const view = views[current], section = document.getElementById(`panel-${current}`);
     for (const name of Object.keys(views)) {
@@ -164,7 +167,8 @@ attnlab.page = (({ text }, { closest }, plot, exports) => {
     section.querySelectorAll(".chart").forEach((figure, i) => {
       const { title, hint } = result.charts[i], words = hint ? [title, make("span", { class: "hint" }, hint)] : [title];
       figure.querySelector("h3").replaceChildren(...words);
-      plot.draw(holder(figure), result.charts[i]);
+      figure.hidden = nothing(result.charts[i]);
+      if (!figure.hidden) plot.draw(holder(figure), result.charts[i]);
     });
     section.querySelector(".facts").replaceChildren(...result.facts.map((words) => make("p", {}, words)));
     section.querySelector(".command code").textContent = result.command;

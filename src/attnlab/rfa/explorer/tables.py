@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 from attnlab.rfa import theory
@@ -67,13 +68,18 @@ def _modes(name: str, d: int, n_keys: int) -> dict[str, Any]:
 
 
 def _complexity(task: Task) -> dict[str, float | None]:
-    biased = None
-    if task.function.correlation_power is not None:
-        cost = theory.complexity_approx(task, "brfa", eps=EPS).value
-        biased = cost if cost < float("inf") else None
+    power = task.function.correlation_power
     return {
         "rfa": theory.complexity_exact(task).value,
         "rfmlp": theory.complexity_exact(task, "rfmlp").value,
         "approx": theory.complexity_approx(task, eps=EPS).value,
-        "biased": biased,
+        "biased": None if power is None else _biased(power, task.d),
     }
+
+
+@cache
+def _biased(power: int, d: int) -> float | None:
+    """The complexity with a bias: of a target it depends on the power of the correlation alone, and not on the keys."""
+    task = Task(target="corr_power", q=power, d=d, n_keys=KEYS[0])
+    cost = float(theory.complexity_approx(task, "brfa", eps=EPS).value)
+    return cost if cost < float("inf") else None
