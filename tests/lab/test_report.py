@@ -14,8 +14,9 @@ from attnlab import lab
 from attnlab.common.drawing import panels, points
 from attnlab.common.records import Curve
 from attnlab.common.statistics import mean, of
-from attnlab.lab import pictures
+from attnlab.lab import pictures, registry
 from attnlab.lab.errors import StoreUnwritable
+from attnlab.lab.formulas.plain import sentence
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +95,12 @@ def test_a_claim_without_data_and_what_is_drawn_are_told_in_words(tmp_path):
     page = lab.report([lab.run(dataclasses.replace(FIGURE, claims=[claim]))], tmp_path).read_text()
     assert "no data: no finished cell with n = -1" in page
     assert "Theory: lines. Simulation: points with error bars." in page
+
+
+def test_no_caption_and_no_claim_shows_latex():
+    figures = registry.figures().values()
+    texts = [text for figure in figures for text in (figure.shows, *(claim.says for claim in figure.claims))]
+    assert [text for text in texts if re.search(r"[$\\^]\d|[$\\]", sentence(text))] == []
 
 
 def test_changed_settings_are_not_judged(tmp_path):

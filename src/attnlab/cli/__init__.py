@@ -7,7 +7,7 @@ import logging
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -29,7 +29,7 @@ from attnlab.cli.jobs import (
     exit_code,
     fastest,
     load_modules,
-    parse_knob,
+    parse_knobs,
     parse_shard,
     show,
     usage,
@@ -60,6 +60,9 @@ from attnlab.cli.plan import plan
 from attnlab.cli.store import store_app
 from attnlab.cli.theory import SETTINGS, theory
 from attnlab.common.words import many
+
+if TYPE_CHECKING:
+    from attnlab.lab.runner import Result
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -134,7 +137,7 @@ def reproduce(
     `attnlab reproduce slr --decide --minutes 20` then spends 20 minutes on undecided claims.
     """
     from attnlab.common.validation import one_of
-    from attnlab.lab import ledger, registry
+    from attnlab.lab import registry
 
     with usage():
         load_modules(module)
@@ -148,8 +151,7 @@ def reproduce(
         results = spend(results, scale, job, minutes, max(workers, 1))
         show(results, recorded=True)
     if ledger_file is not None and not job.shard:
-        ledger.write(results, scale, ledger_file)
-        console.print(f"ledger: {ledger_file}", soft_wrap=True)
+        _keep(results, scale, ledger_file)
     raise typer.Exit(exit_code(results, recorded=True))
 
 
@@ -158,9 +160,7 @@ def run(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="FIGURE|FILE.toml",
-            help="A figure, or a sweep written in TOML.",
-            autocompletion=completed("figures"),
+            metavar="FIGURE|FILE.toml", help="A figure, or a sweep in TOML.", autocompletion=completed("figures")
         ),
     ],
     knobs: Annotated[
@@ -195,7 +195,7 @@ def run(
 
     with usage():
         load_modules(module)
-        changes = dict(parse_knob(text) for text in knobs or [])
+        changes = parse_knobs(knobs)
         accept = functools.partial(_accept, most=None if yes else max_cells)
         if what.endswith(".toml"):
             figure, scale = sweep.read(what, changes, accept)
@@ -228,7 +228,7 @@ def report(
 
     Example: `attnlab report slr`
     """
-    from attnlab.lab import ledger, registry
+    from attnlab.lab import registry
     from attnlab.lab.page import report as write
     from attnlab.lab.runner import collect
     from attnlab.lab.store import Store
@@ -240,13 +240,21 @@ def report(
         # nothing is computed here: results of other code are shown, and marked
         stored = opened.figures()
         results = [collect(figure, scale, opened, keep_old=True) for figure in figures if figure.name in stored]
+    if other := [result.figure.name for result in results if not result.count]:
+        console.print(f"left out, stored at other settings or another scale only: {', '.join(other)}", soft_wrap=True)
     results = [result for result in results if result.count]
     show(results, recorded=True)
     if ledger_file is not None:
-        ledger.write(results, scale, ledger_file)
-        console.print(f"ledger: {ledger_file}", soft_wrap=True)
+        _keep(results, scale, ledger_file)
     else:
         console.print(f"report: {write(results, out)}")
+
+
+def _keep(results: list[Result], scale: str, file: Path) -> None:
+    from attnlab.lab import ledger
+
+    ledger.write(results, scale, file)
+    console.print(f"ledger: {file}", soft_wrap=True)
 
 
 app.command("confirm", rich_help_panel=COMPUTE)(confirm)

@@ -29,6 +29,7 @@ def describe(
     Example: `attnlab show slr.manifold`
     """
     from attnlab.lab import registry
+    from attnlab.lab.formulas.plain import sentence
 
     with usage():
         load_modules(module)
@@ -36,7 +37,7 @@ def describe(
             raise ValueError(f"show takes a figure, such as slr.manifold, got {name!r}; 'attnlab list' shows them all")
         (figure,) = registry.select([name])
     console.print(f"[bold]{figure.name}[/]  {escape(figure.title)}", highlight=False)
-    console.print(f"{escape(figure.shows)}\n{escape(figure.paper)}\n", highlight=False)
+    console.print(f"{escape(sentence(figure.shows))}\n{escape(figure.paper)}\n", highlight=False)
     scales = list(figure.scales)
     knobs = Table("knob", *(f"{scale} scale" for scale in scales), box=None, padding=(0, 2, 0, 0))
     values = {scale: figure.knobs(scale) for scale in scales}
@@ -46,7 +47,7 @@ def describe(
     knobs.add_row("", *(f"[dim]{text}[/]" for text in cost))
     console.print(knobs, highlight=False)
     for claim in figure.claims:
-        console.print(f"\n[bold]{claim.id}[/]  {escape(claim.says)}", highlight=False)
+        console.print(f"\n[bold]{claim.id}[/]  {escape(sentence(claim.says))}", highlight=False)
         console.print(f"  holds if {escape(f'{claim.statistic} {claim.holds}')}", highlight=False)
     picture = report / f"{figure.name}.png"
     shown = f"picture: {picture}" if picture.exists() else f"no picture yet; run: attnlab reproduce {figure.name}"

@@ -19,6 +19,7 @@ from attnlab.common.claim import STATUSES, Verdict
 from attnlab.common.systems import systems
 from attnlab.lab import ledger, pictures, registry
 from attnlab.lab.errors import StoreUnwritable
+from attnlab.lab.formulas.plain import sentence
 from attnlab.lab.runner import Result
 
 log = logging.getLogger("attnlab.report")
@@ -169,6 +170,7 @@ def _render(entries: Sequence[Entry], waiting: Sequence[str]) -> str:
     files = resources.files("attnlab.lab")
     texts = {name: (files / f"page.{name}").read_text(encoding="utf-8") for name in ("html.j2", "css", "js")}
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["sentence"] = sentence
     verdicts = [verdict for entry in entries for verdict in entry.result.verdicts]
     return environment.from_string(texts["html.j2"]).render(
         style=texts["css"],

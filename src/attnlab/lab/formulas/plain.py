@@ -1,4 +1,4 @@
-"""Docstrings as words: restructured text and LaTeX in the letters of a terminal."""
+"""Docstrings and captions as words: restructured text, LaTeX and names of letters as signs of a terminal or a page."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ SPACED = {name: f" {sign} " for name, sign in _pairs(RELATIONS).items()}
 WORDS = {**GREEK, **_pairs(SIGNS), **SPACED, "quad": "  ", "qquad": "   "}
 # An argument of a command: in braces, with one level of braces inside, or one letter or command.
 ARGUMENT = r"\s*(?:\{((?:[^{}]|\{[^{}]*\})*)\}|(\\[A-Za-z]+|\w))"
+POWERS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 ACCENTS = {"hat": "\u0302", "tilde": "\u0303", "bar": "\u0304", "dot": "\u0307"}
 
 
@@ -36,6 +37,21 @@ def plain(text: str) -> str:
     text = re.sub(r"^( *)\.\. math::(.*(?:\n(?:\1 +.*)?)*)", lambda m: m[1] + "   " + letters(m[2]), text, flags=re.M)
     # outside formulas a backslash keeps restructured text from reading |x| as a substitution
     return text.replace("``", "").replace(r"\|", "|")
+
+
+def sentence(text: str) -> str:
+    r"""A caption or a claim with Greek letters, powers and arrows in place of their names and of LaTeX.
+
+    >>> sentence(r"at alpha = (2 rho - rho^2)/(T^2 + T - 2) it is zero, as $2\rho - n \ge d^{12}/4$ says, then n^-2")
+    'At α = (2 ρ - ρ²)/(T² + T - 2) it is zero, as 2ρ - n ≥ d¹²/4 says, then n⁻²'
+    >>> sentence("mha.learn finds the heads")
+    'mha.learn finds the heads'
+    """
+    text = re.sub(r"\$([^$]*)\$", lambda m: re.sub(r"(?<=\S)([-+=<>]) ", r" \1 ", letters(m[1])), text)
+    text = re.sub(rf"(?<![\w.])({'|'.join(GREEK)})(?!\w|\.\w)", lambda m: GREEK[m[1]], text)
+    text = re.sub(r"\^(?:\{(-?\d+)\}|(-?\d+))", lambda m: (m[1] or m[2]).translate(POWERS), text)
+    text = text.replace("->", "→").replace("<=", "≤").replace(">=", "≥")
+    return text[:1].upper() + text[1:] if re.match(r"a |[a-z-]{2,}[ ,]", text) else text
 
 
 def letters(formula: str) -> str:
