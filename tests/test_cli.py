@@ -299,4 +299,4 @@ def test_explore_finds_the_store_of_reproduce(reproduced, tmp_path):
     (tmp_path / "results" / "attnlab.sqlite.arrays").symlink_to(folder / "s.sqlite.arrays")
     result = attnlab("explore", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "stored points from results/attnlab.sqlite" in result.stdout
+    assert re.search(r"^[1-9]\d* stored points? from results/attnlab.sqlite$", result.stdout, re.MULTILINE)
