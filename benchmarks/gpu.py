@@ -1,9 +1,10 @@
 """Every hot path on a GPU: ``python -m benchmarks.gpu [--only rfa,aim] [--seconds 540] [--json gpu.json]``.
 
 The device's own rates come first, then each system with its part of the time: achieved shares of those rates, and
-errors against float64 on the host. Two long runs come when they are named, one at a time: ``grid`` (gradient descent
-of the paper's figure) and ``headline`` (message passing at d = 10 000). A row is printed and stored as soon as it is
-there, beside the parts that the file already holds. ``--tiny``: small, anywhere.
+errors against float64 on the host. Long runs come when they are named, one at a time: ``grid`` (gradient descent of
+the paper's figure), ``headline`` (message passing at d = 10 000) and ``lowrank`` (heads of low rank of growing width).
+A row is printed and stored as soon as it is there, beside the parts that the file already holds. ``--tiny``: small,
+anywhere.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from benchmarks.rows import Row
 from benchmarks.session import choose, run_part
 
 # The part of the remaining time that each may take, relative to those after it.
-WEIGHTS = {"device": 3.0, "slr": 0.3, "rfa": 4.0, "aim": 6.0, "mha": 2.0}
-LONG = ("grid", "headline")
+WEIGHTS = {"device": 3.0, "slr": 0.3, "rfa": 4.0, "aim": 6.0, "mha": 2.0, "smi": 1.0}
+LONG = ("grid", "headline", "lowrank")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 import jax
@@ -21,8 +20,6 @@ from benchmarks.harness import Row, alternate, middle, say
 # Layers of growing size; each is given what is left of the time, and at most a minute.
 LADDER = ((2, 32, 4), (8, 16, 6), (4, 32, 6), (2, 64, 6), (8, 32, 8), (4, 64, 8), (2, 96, 8))
 MINUTE = 60.0
-# Heads, width, tokens and rank for ``python -m benchmarks.gpu_mha lowrank 600``.
-LOW_RANK = ((12, 64, 8, 8), (12, 128, 12, 16), (12, 256, 16, 32), (12, 384, 16, 32))
 
 
 def run(seconds: float = 90.0, *, tiny: bool = False) -> list[Row]:
@@ -87,7 +84,7 @@ def step_rates(m: int, d: int, rows: int, size: int) -> list[Row]:
 
 
 def recover(m: int, d: int, k: int, seconds: float, rank: int | None = None) -> tuple[Row, bool]:
-    """Seconds to recover a layer through ``mha.AttentionLearner`` on JAX's accelerator, compilation included.
+    """Seconds to recover a layer through ``mha.learn`` on JAX's accelerator, compilation included.
 
     Without ``rank`` a generic layer with all entries of Theta unknown; with it heads of that rank, norms spread
     tenfold, Gaussian tokens, eight equations for each unknown.
@@ -103,29 +100,9 @@ def recover(m: int, d: int, k: int, seconds: float, rank: int | None = None) -> 
         n = 8 * unknowns // (k * d) + 1
     X, y = task.sample(n)
     begun = time.monotonic()
-    learner = mha.AttentionLearner(
-        m, rank=rank, starts=("random",), n_starts=4, holdout=None, max_seconds=seconds, random_state=0
-    ).fit(X, y)
+    learner = mha.learn(X, y, m, rank=rank, max_seconds=seconds)
     took = time.monotonic() - begun
     error = mha.align(learner.theta_, learner.w_, task.Theta, task.W).theta_error
     name = f"mha.gpu.recover.{m}.{d}.{k}" + ("" if rank is None else f".rank{rank}")
     detail = f"m = {m}, d = {d}, k = {k}, rank {rank or d}, n = {n}, {unknowns} unknowns, head error {error:.1e}"
     return Row(name, took, "s", "head error < 1e-3", detail), error < 1e-3
-
-
-def low_rank(seconds: float = 600.0) -> list[Row]:
-    """Heads of low rank of growing size within the time; the last is the size of MiniLM."""
-    end, rows = time.monotonic() + seconds, []
-    for m, d, k, rank in LOW_RANK:
-        left = end - time.monotonic()
-        if left < 10:
-            break
-        rows.append(say(recover(m, d, k, left, rank)[0]))
-    return rows
-
-
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["lowrank"]:
-        low_rank(float(sys.argv[2]) if len(sys.argv) > 2 else 600.0)
-    else:
-        run(float(sys.argv[1]) if len(sys.argv) > 1 else 90.0)
