@@ -13,7 +13,7 @@ from explore.views import FIRST_FAST, VIEWS, facts, find, settle, show, state
 from small_figures import small
 
 from attnlab import lab
-from attnlab.cli.jobs import parse_knob
+from attnlab.cli.jobs import parse_knobs
 from attnlab.lab import registry
 
 pytest.importorskip("selenium")
@@ -36,7 +36,7 @@ def commands(browser, page):
 def requested(command):
     """The figure that a command of the page asks for, with its knobs."""
     _, _, name, *options = shlex.split(command)
-    return registry.select([name])[0].changed("quick", dict(parse_knob(word) for word in options[1::2]))
+    return registry.select([name])[0].changed("quick", parse_knobs(options[1::2]))
 
 
 def test_the_commands_are_valid_requests(browser, page):

@@ -274,8 +274,12 @@ def parse_shard(text: str) -> Shard | None:
     return Shard.parse(text) if text else None
 
 
-def parse_knob(text: str) -> tuple[str, Any]:
-    """``name=value`` with a TOML value; a bare word is a string."""
+def parse_knobs(texts: list[str] | None) -> dict[str, Any]:
+    """The settings of ``--set``, each ``name=value`` with a TOML value; a bare word is a string."""
+    return dict(map(_knob, texts or []))
+
+
+def _knob(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ValueError(f"--set takes name=value, got {text!r}")

@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from attnlab.cli.jobs import choose_engine, console, load_modules, parse_knob, say, stoppable, usage
+from attnlab.cli.jobs import choose_engine, console, load_modules, parse_knobs, say, stoppable, usage
 from attnlab.cli.options import DEFAULT_STORE, Modules, OutFolder, Quiet, Scheduler, StorePath, Workers, completed
 
 if TYPE_CHECKING:
     from attnlab.lab.plans.plan import Plan
 
 
+TaskName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TASK", help="A task, such as slr.Task ('attnlab list').", autocompletion=completed("tasks")
+    ),
+]
+
+
 def plan(
-    task: Annotated[
-        str,
-        typer.Argument(
-            metavar="TASK", help="A task, such as slr.Task ('attnlab list').", autocompletion=completed("tasks")
-        ),
-    ],
+    task: TaskName,
     error: Annotated[float, typer.Option(help="Target test error; the null predictor has 1.", metavar="E")] = 0.05,
     learner: Annotated[
         list[str] | None, typer.Option(help="A learner; by default all of the system.", metavar="NAME")
@@ -53,13 +56,12 @@ def plan(
     with usage():
         load_modules(module)
         engine = choose_engine(workers, scheduler, "", None, dry_run=False)
-        settings = dict(parse_knob(text) for text in knobs or [])
         with stoppable(store):
             found = find(
                 task,
                 error,
                 learners=learner or (),
-                set=settings,
+                set=parse_knobs(knobs),
                 n_min=n_min,
                 n_max=n_max,
                 seeds=seeds,

@@ -56,15 +56,12 @@ def plan(
     n_min, n_max : smallest and largest number of examples tried.
     seeds, n_test : replicates of each size, and test examples of each.
     resolution : ratio at which the bisection stops.
-    engine, store : as in :func:`attnlab.lab.run`.
-    notify : called with a line for each round that is computed.
+    engine, store : as in :func:`attnlab.lab.run`; ``notify`` is called with a line for each round that is computed.
     """
     target = real("error", error, low=0, open_low=True)
     integer("n_min", n_min, low=1), integer("n_max", n_max, low=n_min), integer("seeds", seeds, low=1)
     real("resolution", resolution, low=1, open_low=True)
-    points = _points(task, learners, set or {}, n_test)
-    for point in points.values():
-        check(point.at(n_min))
+    points = _points(task, learners, set or {}, n_min, n_test)
     with measuring(f"plan.{name_of(kind_of('task', task))}", store=store, engine=engine, notify=notify) as measure:
         known = {name: _known(point, n_min) for name, point in points.items()}
         hopeless = {name: theory.out_of_reach(target, n_max) for name, theory in known.items()}
@@ -80,8 +77,10 @@ def plan(
     return Plan(title, target, n_min, n_max, seeds, tuple(needs.values()), least, records)
 
 
-def _points(task: Item, learners: Sequence[Item], chosen: Mapping[str, Any], n_test: int) -> dict[str, Planned]:
-    """One request for each learner under its label, without the number of examples."""
+def _points(
+    task: Item, learners: Sequence[Item], chosen: Mapping[str, Any], n_min: int, n_test: int
+) -> dict[str, Planned]:
+    """One request for each learner under its label, checked at the smallest number of examples."""
     name = name_of(kind_of("task", task))
     default = registry.planned(name)
     if not (learners or default):
@@ -93,7 +92,10 @@ def _points(task: Item, learners: Sequence[Item], chosen: Mapping[str, Any], n_t
     labels = [label("learner", point["learner"], settings("learner", point)) for point in points]
     if len(set(labels)) < len(labels):
         raise ValueError(f"every learner can be planned once, got {', '.join(labels)}")
-    return dict(zip(labels, map(Planned, points), strict=True))
+    found = dict(zip(labels, map(Planned, points), strict=True))
+    for point in found.values():
+        check(point.at(n_min))
+    return found
 
 
 def _known(point: Planned, n: int) -> Known:
