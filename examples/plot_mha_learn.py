@@ -1,6 +1,6 @@
 """
-Recovering a layer, and saying how sure one is
-==============================================
+A layer recovered exactly, with a certificate
+=============================================
 
 From a thousand random examples the number of heads, every attention matrix and every projection come out exact, with a
 certificate from examples that were never fitted.

@@ -1,6 +1,6 @@
 """
-Watching a convex body shrink
-=============================
+A convex body that shrinks around the heads
+===========================================
 
 Rows on which all heads agree cut out a convex body that contains every attention matrix. Across the affine hull of the
 heads it is thin, along the hull it stays long: with two heads one axis stands out, before any non-convex step is taken.

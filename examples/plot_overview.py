@@ -1,6 +1,6 @@
 """
-Four systems, one lab
-=====================
+Theory and simulation in four systems
+=====================================
 
 Each panel sets theory (lines) beside what an algorithm does with data (points): attention finds the deciding token,
 random heads learn at the predicted rate, message passing reaches the Bayes error, and a planted layer is recovered.

@@ -1,6 +1,6 @@
 """
-A bias that is read off the data
-================================
+A bias estimated from the data
+==============================
 
 The target correlates the query with *rotated* keys. A bias towards the identity does not help; the planted rotation
 does, and a rotation estimated from the third moment of the same data recovers most of that gain.

@@ -1,4 +1,4 @@
-"""The page on the house names files and folders that exist."""
+"""The page on architecture names files and folders that exist, and all of the lab."""
 
 import re
 from pathlib import Path
@@ -27,3 +27,10 @@ def exists(name, folder):
 def test_every_file_and_folder_exists():
     assert len(named()) > 20
     assert [name for name, folder in named() if not exists(name, folder)] == []
+
+
+def test_every_file_and_folder_of_the_lab_is_named():
+    lab = ROOT / "src" / "attnlab" / "lab"
+    parts = {path.name if path.is_file() else f"{path.name}/" for path in lab.iterdir()}
+    parts = {part for part in parts if part.endswith((".py", "/")) and not part.startswith("__")}
+    assert parts - {name.removeprefix("lab/") for name, _ in named()} == set()

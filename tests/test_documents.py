@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from attnlab.lab import registry
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
@@ -51,6 +53,12 @@ def test_a_wrong_number_is_corrected_and_an_unknown_row_is_refused():
     assert values.renewed(f"0.95{absent}") == f"not measured{absent}"
     with pytest.raises(LookupError, match=r"0 rows of docs/data/bench_cpu\.json have name=nothing"):
         values.renewed("1<!-- bench_cpu.json; name=nothing; value -->")
+
+
+def test_the_readme_states_the_time_of_all_figures():
+    stated = float(re.search(r"about (\d+) minutes on two cores; writes", (ROOT / "README.md").read_text())[1])
+    measured = sum(figure.minutes.get("quick", 0) for figure in registry.figures().values())
+    assert stated / 2 <= measured <= 2 * stated  # as near as the times that commands announce
 
 
 def python_blocks(page):
