@@ -6,10 +6,11 @@ A page is prose with blocks ``<!-- begin NAME -->`` ... ``<!-- end NAME -->``; o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from attnlab.lab import durations
 from benchmarks import picture, scaling
 from benchmarks.machine import LIBRARIES
 from benchmarks.results import Results
@@ -129,6 +130,31 @@ def missed_block(results: Results | None) -> str:
     return "\n".join(lines)
 
 
+def paper_block(stated: Mapping[str, Mapping[str, float | str]] | None = None) -> str:
+    """How long paper scale takes, figure by figure and in all: minutes on two cores, from the runs behind the ledger.
+
+    An estimate is a figure that has not been run there; it stands apart and is in no total of what was measured.
+    """
+    stated = durations.stated() if stated is None else stated
+    times = {name: minutes["paper"] for name, minutes in stated.items() if "paper" in minutes}
+    measured = {name: float(minutes) for name, minutes in times.items() if not isinstance(minutes, str)}
+    guessed = {name: minutes for name, minutes in times.items() if isinstance(minutes, str)}
+    guess = sum(float(minutes.removeprefix(durations.ABOUT)) for minutes in guessed.values())
+    longest = max(measured, key=lambda name: measured[name], default="")
+    total = f"{len(measured)} figures measured, {sum(measured.values()) / 60:.1f} h in all"
+    if longest:
+        total += f", the longest `{longest}` with {measured[longest]:.0f} min"
+    if guessed:
+        total += f"; {len(guessed)} not measured yet, by estimate {guess / 60:.1f} h more"
+    lines = [[f"`{name}`", f"{minutes:.2f}", "measured"] for name, minutes in _longest_first(measured)]
+    lines += [[f"`{name}`", str(minutes), "estimate"] for name, minutes in sorted(guessed.items())]
+    return f"{total}.\n\n" + table(("figure", "minutes", ""), lines)
+
+
+def _longest_first(times: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(times.items(), key=lambda item: (-item[1], item[0]))
+
+
 BLOCKS: dict[str, Callable[[Results, Results | None, Results | None], Any]] = {
     "machine": lambda cpu, gpu, core: machine_block(cpu),
     "cpu": lambda cpu, gpu, core: rows_block(cpu, growth=False),
@@ -139,6 +165,7 @@ BLOCKS: dict[str, Callable[[Results, Results | None, Results | None], Any]] = {
     "gpu-missed": lambda cpu, gpu, core: missed_block(gpu),
     "core-machine": lambda cpu, gpu, core: machine_block(core),
     "core": lambda cpu, gpu, core: rows_block(core),
+    "paper": lambda cpu, gpu, core: paper_block(),
     "scaling-rates": lambda cpu, gpu, core: scaling.rates_table(gpu, table),
     "scaling-amp": lambda cpu, gpu, core: scaling.amp_table(gpu, table),
     "scaling-rfa": lambda cpu, gpu, core: scaling.rfa_table(gpu, table),

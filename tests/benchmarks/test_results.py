@@ -82,6 +82,25 @@ def test_the_page_shows_every_row_and_names_each_miss():
     assert page.ABSENT in text  # no GPU run
 
 
+def test_paper_scale_is_told_figure_by_figure_with_its_total():
+    stated = {
+        "a.slow": {"quick": 0.1, "paper": 90.0},
+        "a.fast": {"quick": 0.1, "paper": 30.0},
+        "b.guessed": {"quick": 0.1, "paper": "about 60"},
+        "b.quick_only": {"quick": 0.1},
+    }
+    first, _, *lines = page.paper_block(stated).splitlines()
+    assert first.startswith("2 figures measured, 2.0 h in all, the longest `a.slow` with 90 min; 1 not measured yet")
+    assert "1.0 h more" in first
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| `a.slow`", "| `a.fast`", "| `b.guessed`"]
+
+
+def test_the_page_has_the_times_that_are_stated():
+    text = (ROOT / "docs" / "performance.md").read_text()
+    shown = dict(page.MARK.findall(text))["paper"]
+    assert shown.strip() == page.paper_block().strip(), "write the page again: attnlab bench page"
+
+
 def test_rendering_twice_changes_nothing():
     text = page.render((ROOT / "docs" / "scaling.md").read_text(), results(), None)
     assert page.render(text, results(), None) == text
