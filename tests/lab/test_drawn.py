@@ -97,6 +97,22 @@ def test_tables_for_a_paper(canvas):
     assert picture.count(r"\begin{axis}") == picture.count(r"\end{axis}") == 2
     assert "(2,4) +- (0,0.2)" in picture
     assert r"\addlegendentry{$d = 4$}" in picture
+    # entries of a legend go to plots in order, so that every plot has one or is forgotten
+    assert picture.count(r"\addplot") == picture.count(r"\addlegendentry") + picture.count("forget plot")
+
+
+def test_logarithmic_axes_are_so_in_latex():
+    figure, axes = panels(1, 2)
+    for ax, title in zip(axes[0], ("first", "second"), strict=True):
+        ax.plot([1, 2], [3, 4], label="run")
+        ax.plot([1, 2], [4, 5], label="run")
+        ax.set_title(title)
+    axes[0, 1].set(xscale="log", yscale="log")
+    assert drawn.logarithmic(figure) == {"first": "", "second": "xy"}
+    first, second = latex.pgfplots(drawn.marks(figure), "", drawn.logarithmic(figure)).split(r"\end{axis}")[:2]
+    assert "mode=log" not in first
+    assert "xmode=log, ymode=log" in second
+    assert first.count("forget plot") == first.count(r"\addlegendentry") == 1
 
 
 def test_a_sample_for_the_legend_has_no_points():

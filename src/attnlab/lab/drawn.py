@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -42,9 +42,13 @@ class Mark(NamedTuple):
 
 def marks(canvas: Canvas) -> list[Mark]:
     """Everything that a canvas shows as data, panel by panel."""
-    axes = [a for a in canvas.axes if a.get_label() != "<colorbar>"]
-    names = _panel_names(axes)
-    return [mark for name, a in zip(names, axes, strict=True) for mark in _panel(name, a)]
+    return [mark for name, axes in _panels(canvas).items() for mark in _panel(name, axes)]
+
+
+def logarithmic(canvas: Canvas) -> dict[str, str]:
+    """The axes of each panel that are logarithmic: ``"x"``, ``"y"``, ``"xy"`` or none."""
+    scales = {name: (("x", axes.get_xscale()), ("y", axes.get_yscale())) for name, axes in _panels(canvas).items()}
+    return {name: "".join(axis for axis, scale in pair if scale == "log") for name, pair in scales.items()}
 
 
 def write(rows: Iterable[Mark], path: str | os.PathLike[str]) -> None:
@@ -114,10 +118,12 @@ def _redraw_series(axes: Axes, rows: list[Mark]) -> None:
         axes.errorbar(x, y, yerr=(y - low, high - y), fmt="o", **options)
 
 
-def _panel_names(axes: Sequence[Axes]) -> list[str]:
+def _panels(canvas: Canvas) -> dict[str, Axes]:
+    """The panels of a canvas by title; a number tells apart those whose titles are equal or empty."""
+    axes = [a for a in canvas.axes if a.get_label() != "<colorbar>"]
     titles = [next(filter(None, (a.get_title(loc) for loc in ("left", "center", "right"))), "") for a in axes]
-    # Two panels with the same title would merge in the table.
-    return [t if t and titles.count(t) == 1 else f"{i + 1}: {t}".rstrip(": ") for i, t in enumerate(titles)]
+    names = [t if t and titles.count(t) == 1 else f"{i + 1}: {t}".rstrip(": ") for i, t in enumerate(titles)]
+    return dict(zip(names, axes, strict=True))
 
 
 class Series(NamedTuple):

@@ -3,7 +3,8 @@ r"""A figure's numbers for a paper: a ``booktabs`` table of its points, and the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from attnlab.lab.drawn import Mark
@@ -38,8 +39,11 @@ def booktabs(rows: Iterable[Mark], caption: str) -> str:
     return f"% {caption}\n% needs \\usepackage{{booktabs}}\n" + "\n\n".join(tables) + "\n"
 
 
-def pgfplots(rows: Iterable[Mark], caption: str) -> str:
-    """Every point, line and band of a figure, one axis a panel; images are left to the PDF."""
+def pgfplots(rows: Iterable[Mark], caption: str, logarithmic: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Every point, line and band of a figure, one axis a panel; images are left to the PDF.
+
+    ``logarithmic`` names the axes of each panel that are: ``"x"``, ``"y"`` or ``"xy"``.
+    """
     parts = [f"% {caption}", r"% needs \usepackage{pgfplots}"]
     for panel, marks in _groups([row for row in rows if row.kind != "image"], "panel").items():
         first = marks[0]
@@ -47,24 +51,30 @@ def pgfplots(rows: Iterable[Mark], caption: str) -> str:
             f"title={{{_text(panel)}}}",
             f"xlabel={{{_text(first.x_name)}}}",
             f"ylabel={{{_text(first.y_name)}}}",
+            *(f"{axis}mode=log" for axis in logarithmic.get(panel, "")),
         ]
         parts.append("\\begin{tikzpicture}\n\\begin{axis}[" + ", ".join(options) + "]")
-        for curve in _groups(marks, "curve").values():
-            parts += _plot(curve)
+        for series in _groups(marks, "series").values():
+            for number, curve in enumerate(_groups(series, "curve").values()):
+                parts += _plot(curve, legend=not number)
         parts.append("\\end{axis}\n\\end{tikzpicture}")
     return "\n".join(parts) + "\n"
 
 
-def _plot(curve: list[Mark]) -> list[str]:
+def _plot(curve: list[Mark], *, legend: bool) -> list[str]:
+    """One curve; of those that share a name the first stands in the legend, whose entries go to the plots in order."""
     first = curve[0]
+    legend = legend and bool(first.series)
     kept = [row for row in curve if math.isfinite(row.x) and math.isfinite(row.y)]
     kept = kept[:: max(1, len(kept) // MOST_COORDINATES)]
     bars = all(math.isfinite(row.high) for row in kept) and first.kind == "points"
     style = {"line": "no marks", "points": "only marks", "band": "no marks, dashed", "bars": "ybar"}[first.kind]
+    if not legend:
+        style = f"forget plot, {style}"
     if bars:
         style += ", error bars/.cd, y dir=both, y explicit"
     places = [f"({row.x:.6g},{row.y:.6g})" + (f" +- (0,{row.high - row.y:.3g})" if bars else "") for row in kept]
-    named = [rf"\addlegendentry{{{_text(first.series)}}}"] if first.series else []
+    named = [rf"\addlegendentry{{{_text(first.series)}}}"] if legend else []
     return [rf"\addplot+[{style}] coordinates {{{' '.join(places)}}};", *named]
 
 

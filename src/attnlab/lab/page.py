@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from attnlab import __version__
 from attnlab.common.claim import STATUSES, Verdict
@@ -29,13 +29,26 @@ RENEW = 10
 WIDE = 2.0
 
 
+class Image(NamedTuple):
+    """A PNG in the page. With its size the browser keeps the place of what it has not decoded, and links stay right."""
+
+    data: str
+    width: int
+    height: int
+
+    @classmethod
+    def of(cls, png: bytes) -> Image:
+        """From the bytes of a file."""
+        return cls("data:image/png;base64," + base64.b64encode(png).decode(), *pictures.size(png))
+
+
 @dataclass(frozen=True)
 class Entry:
     """One figure on the page."""
 
     result: Result
-    picture: str
-    narrow: str
+    picture: Image | None
+    narrow: Image | None
     content: str
     wide: bool
     knobs: dict[str, Any]
@@ -119,8 +132,8 @@ def report(results: Sequence[Result], folder: str | os.PathLike[str], *, waiting
 
 def _entry(result: Result, out: Path) -> Entry:
     shown, problem = _picture(result, out)
-    picture, narrow = (base64.b64encode(png).decode() for png in (shown.wide, shown.narrow))
-    wide = bool(shown.wide) and pictures.aspect(shown.wide) > WIDE
+    picture, narrow = (Image.of(png) if png else None for png in (shown.wide, shown.narrow))
+    wide = picture is not None and picture.width > WIDE * picture.height
     devices = sorted(result.made.devices - {""})
     knobs = result.figure.knobs(result.scale)
     seconds = _duration(result.seconds)

@@ -97,13 +97,13 @@ def _write(result: Result, folder: Path, small: Path, narrow: Path, content: Pat
             if (folder / f"{name}.svg").stat().st_size < LARGEST_SVG:
                 break
         small.write_bytes(_palette(folder / f"{name}.png", shrink=round(full / SCREEN_DPI)))
-        marks = drawn.marks(canvas)
+        marks, logarithmic = drawn.marks(canvas), drawn.logarithmic(canvas)
         canvas.set_layout_engine(engine)
         narrow.write_bytes(screen_picture(canvas, colors=64) if stack(canvas) else b"")
     content.write_text(contents(marks), encoding="utf-8")
     drawn.write(marks, folder / f"{name}.csv")
     (folder / f"{name}.tex").write_text(latex.booktabs(marks, caption), encoding="utf-8")
-    (folder / f"{name}.pgf.tex").write_text(latex.pgfplots(marks, caption), encoding="utf-8")
+    (folder / f"{name}.pgf.tex").write_text(latex.pgfplots(marks, caption, logarithmic), encoding="utf-8")
     (folder / f"{name}.toml").write_text(to_toml(result.figure, result.scale), encoding="utf-8")
 
 
@@ -167,10 +167,9 @@ def _legends_in_one_column(canvas: Any) -> int:
     return entries
 
 
-def aspect(png: bytes) -> float:
-    """Width over height of a PNG, from its header."""
-    width, height = (int.from_bytes(png[first : first + 4], "big") for first in (16, 20))
-    return width / height
+def size(png: bytes) -> tuple[int, int]:
+    """Width and height of a PNG in pixels, from its header."""
+    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
 
 
 def rasterize_dense(canvas: Any) -> None:
