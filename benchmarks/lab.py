@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -25,17 +26,15 @@ CELL_SECONDS = 0.05
 REPRESENTATIVE = ("rfa.rotation", "aim.softmax")
 
 
-def run() -> list[Row]:
-    """All rows."""
+def run() -> Iterator[Row]:
+    """All rows, as they come."""
     with tempfile.TemporaryDirectory() as folder:
-        return [
-            *commits(Path(folder)),
-            *overhead(Path(folder)),
-            *throughput(),
-            late_workers(Path(folder)),
-            *sizes_of_sweeps(),
-            *workers_or_threads(),
-        ]
+        yield from commits(Path(folder))
+        yield from overhead(Path(folder))
+        yield from throughput()
+        yield late_workers(Path(folder))
+        yield from sizes_of_sweeps()
+        yield from workers_or_threads()
 
 
 def run_cell(params, seed):
@@ -112,21 +111,17 @@ def driver_cost(workers: int, n: int = 2000, batch: int = work.BATCH_CELLS) -> t
     return 1000 * (cpu_end - cpu) / count, count / (wall_end - wall)
 
 
-def throughput() -> list[Row]:
+def throughput() -> Iterator[Row]:
     """What the driver spends on a cell: it bounds how many workers one driver can keep busy."""
-    rows = []
     for workers, target in ((0, "<= 1"), (2, "<= 2"), (8, "<= 2")):
         cost, rate = driver_cost(workers)
         where = f"{workers} local workers" if workers else "in this process"
-        detail = f"cells that take no time, {where}; {rate:.0f} cells a second"
-        rows.append(Row(f"lab: driver CPU per cell, {where}", cost, "ms", target, detail))
-        if workers == 8:
-            rows.append(
-                Row("lab: empty cells on 8 local workers", rate, "1/s", ">= 1000", f"{cost:.2f} ms of the driver")
-            )
-    cost, rate = driver_cost(2, batch=1)
-    detail = f"as cells that take longer than {work.BATCH_SECONDS} s; 2 local workers, {rate:.0f} cells a second"
-    return [*rows, Row("lab: driver CPU per cell sent alone", cost, "ms", "<= 5", detail)]
+        detail = f"cells that take no time, {where}"
+        yield Row(f"lab: driver CPU per cell, {where}", cost, "ms", target, detail)
+        yield Row(f"lab: empty cells, {where}", rate, "1/s", ">= 1000" if workers == 8 else "", detail)
+    cost, rate = driver_cost(8, batch=1)
+    detail = f"as cells that take longer than {work.BATCH_SECONDS} s; 8 local workers, {rate:.0f} cells a second"
+    yield Row("lab: driver CPU per cell sent alone", cost, "ms", "<= 5", detail)
 
 
 def late_workers(folder: Path, n: int = 240, sleep: float = 0.5, workers: int = 8) -> Row:
@@ -142,28 +137,26 @@ def late_workers(folder: Path, n: int = 240, sleep: float = 0.5, workers: int = 
         engine = DaskEngine(lambda: contextlib.nullcontext(client))
         compute_cells(figure(n, sleep).cells("quick"), store, engine, report=count)
     late = marks[n // 2 : -2 * workers]  # all workers are there, none has run out of work
-    share = (len(late) - 1) / (late[-1] - late[0]) * sleep / workers
-    detail = f"1, then {workers} local workers, {n} cells of {sleep} s"
-    return Row("lab: late workers, cells against threads / cell time", share, "share", ">= 0.85", detail)
+    used = 100 * (len(late) - 1) / (late[-1] - late[0]) * sleep / workers
+    detail = f"1, then {workers} local workers, {n} cells of {sleep} s: cells a second against threads / cell time"
+    return Row("lab: late workers", used, "%", ">= 85", detail)
 
 
-def sizes_of_sweeps(sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000)) -> list[Row]:
+def sizes_of_sweeps(sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000)) -> Iterator[Row]:
     """Whether a cell of a large sweep costs what a cell of a small one does, what a resumed run and a report cost."""
-    rows, per_cell = [], []
+    per_cell = []
     for n in sizes:
         printed, peak = run_apart(f"from benchmarks import lab; print(*lab.large_sweep({n}))")
         cell, resume, page = (float(word) for word in printed.split())
         per_cell.append(cell)
-        detail = "CPU seconds, all cells done; memory of the whole run"
-        rows += [
-            Row(f"lab: resume a sweep of {n} cells", resume, "s", "<= 20", detail, memory=peak),
-            Row(f"lab: report of a sweep of {n} cells", page, "s", "<= 60", "CPU seconds, read, drawn and written"),
-        ]
+        sweep = f"sweep of {n} cells"
+        yield Row(f"lab: CPU of a cell, {sweep}", 1000 * cell, "ms", "", "computed in this process and committed")
+        yield Row(f"lab: resume, {sweep}", resume, "s", "<= 20", "CPU seconds, all cells done")
+        yield Row(f"lab: report, {sweep}", page, "s", "<= 60", "CPU seconds, read, drawn and written")
+        yield Row(f"lab: memory, {sweep}", peak / 1e6, "MB", "<= 500", "most of the process over all three")
     ratio = per_cell[-1] / per_cell[0]
-    detail = ", ".join(f"{n}: {1000 * cell:.3f} ms" for n, cell in zip(sizes, per_cell, strict=True))
-    rows.append(Row("lab: CPU of a cell, largest against smallest sweep", ratio, "ratio", "<= 1.5", detail))
-    rows.append(Row("lab: memory of the driver, largest sweep", peak / 1e6, "MB", "<= 500", f"{sizes[-1]} cells"))
-    return rows
+    detail = f"{sizes[-1]} cells against {sizes[0]}"
+    yield Row("lab: CPU of a cell, largest against smallest sweep", ratio, "ratio", "<= 1.5", detail)
 
 
 def large_sweep(n: int) -> tuple[float, float, float]:
