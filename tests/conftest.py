@@ -9,13 +9,9 @@ from pathlib import Path
 import pytest
 from jaxtyping import install_import_hook
 
-from attnlab.common import blas
-
 # One BLAS thread per test process: the suite runs as many processes as there are cores.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
-# As the command line does, so that numbers of subprocesses are those of the tests.
-os.environ.update(blas.environment())
 
 # Programs that took JAX long to compile are kept for the next run, and shared with subprocesses; no test depends on it.
 COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 import signal
 import sys
 from pathlib import Path
@@ -60,7 +59,6 @@ from attnlab.cli.options import (
 from attnlab.cli.plan import plan
 from attnlab.cli.store import store_app
 from attnlab.cli.theory import SETTINGS, theory
-from attnlab.common import blas
 from attnlab.common.words import many
 
 if TYPE_CHECKING:
@@ -290,7 +288,6 @@ def main() -> None:
     if sys.platform == "win32":
         sys.exit("attnlab: the command line needs file locks of Linux or macOS; on Windows run it inside WSL")
     _end_on_signals()
-    os.environ.update(blas.environment())  # workers inherit it
     logging.getLogger("attnlab").addHandler(_Lines())
     rich_utils.COLOR_SYSTEM = COLORS
     without_types()
