@@ -7,6 +7,7 @@ import inspect
 import io
 import json
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,6 +75,7 @@ def contents(rows: Iterable[drawn.Mark]) -> str:
 
 def _write(result: Result, folder: Path, small: Path, narrow: Path, content: Path) -> None:
     name, caption = result.figure.name, f"{result.figure.title}. {result.figure.shows}"
+    caption += f" {result.unconverged}." if result.unconverged else ""
     small.parent.mkdir(exist_ok=True)
     from matplotlib import rcParams
 
@@ -193,7 +195,13 @@ def _known(folder: Path) -> dict[str, str]:
 
 
 def _fingerprint(result: Result) -> str:
-    """Changes when the results or the code that draws them change."""
+    """Changes when the results change, or the code that draws them and writes the files."""
     source = inspect.getsourcefile(inspect.unwrap(result.figure.draw))
-    parts = [Path(source).read_text() if source else "", result.scale, result.made.digest.hexdigest()]
+    parts = [Path(source).read_text() if source else "", result.scale, result.made.digest.hexdigest(), _writers()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@cache
+def _writers() -> str:
+    """The source of what writes the files of a figure."""
+    return "\n".join(Path(file).read_text() for file in (__file__, drawn.__file__, latex.__file__))
