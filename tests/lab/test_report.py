@@ -14,7 +14,7 @@ from attnlab import lab
 from attnlab.common.drawing import panels, points
 from attnlab.common.records import Curve
 from attnlab.common.statistics import mean, of
-from attnlab.lab import pictures, registry
+from attnlab.lab import drawn, pictures, registry
 from attnlab.lab.errors import StoreUnwritable
 from attnlab.lab.formulas.plain import sentence
 
@@ -44,6 +44,21 @@ def test_claims_are_written_as_json(report):
     assert claim["id"] == "toy.1"
     assert claim["status"] == "holds"
     assert claim["low"] <= claim["value"] <= claim["high"]
+
+
+def run_unfinished(params, seed):
+    return {"error": 1.0, "converged": params["n"] < 1000}
+
+
+def test_rows_that_did_not_converge_are_counted_below_the_picture_in_the_caption_and_on_the_page(tmp_path):
+    result = lab.run(dataclasses.replace(FIGURE, run=run_unfinished))
+    counted = "4 of 12 rows did not converge"
+    canvas = result.draw()
+    assert [text.get_text() for text in canvas.texts] == [counted]
+    assert [(m.x, m.y) for m in drawn.marks(canvas) if m.source == "unconverged"] == [(1000.0, 1.0)]
+    assert counted in lab.report([result], tmp_path).read_text()
+    assert f" {counted}.\n" in (tmp_path / "toy.mean.tex").read_text()
+    assert lab.run(FIGURE).draw().texts == []
 
 
 def test_an_unwritable_folder_is_said_in_one_line(tmp_path):

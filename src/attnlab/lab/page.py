@@ -67,11 +67,6 @@ class Entry:
         """The states of its claims, for the filter of the page."""
         return " ".join(sorted({verdict.status.replace(" ", "-") for verdict in self.result.verdicts}))
 
-    @property
-    def unconverged(self) -> int:
-        """Cells whose learner or theory did not converge."""
-        return sum(row.get("converged", True) is False for row in self.result.records)
-
 
 @dataclass(frozen=True)
 class Chapter:

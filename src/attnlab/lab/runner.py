@@ -68,9 +68,21 @@ class Result:
         """Time spent computing, over all cells."""
         return self.made.seconds
 
+    @functools.cached_property
+    def unconverged(self) -> str:
+        """How many rows are of a learner or a theory that did not converge, in words; empty where there is none."""
+        missed = sum(row.get("converged") is False for row in self.records)
+        return f"{missed} of {many(len(self.records), 'row')} did not converge" if missed else ""
+
     def draw(self) -> Any:
-        """The picture, a matplotlib Figure."""
-        return self.figure.draw(self.records)
+        """The picture, a matplotlib Figure; below it how many rows did not converge.
+
+        A figure of means draws theirs hollow; bars, pixels and distributions have no such form.
+        """
+        canvas = self.figure.draw(self.records)
+        if note := self.unconverged:
+            canvas.text(0.995, -0.01, note, ha="right", va="top", fontsize="small", color="0.4")
+        return canvas
 
     def to_pandas(self) -> Any:
         """The records as a DataFrame, a row for each cell; needs the extra ``pandas``."""
