@@ -1,4 +1,4 @@
-"""Theory takes the task; people without a task give the parameters of the law, which build it."""
+"""Theory takes the task, or the parameters of the law, from which it builds the task."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def phase_diagram(
     x, y : the two parameters, :class:`Axis`.
     task, learner : what is tried at each point, names, types or objects as in :func:`attnlab.lab.plan`.
     cell : instead of both, a module-level function ``(params, seed) -> record`` of your own or around a theory.
-    success : a column of the record and the values that count as success, by :func:`attnlab.lab.at_most` and its kin.
+    success : a column of the record and the values that count as success, as :func:`attnlab.lab.at_most` gives them.
     set : fixed parameters, ``task.x``, ``<learner>.x``, ``n_train``, ``n_test``, or those of ``cell``.
     lines : predictions to draw, functions of x.
     start, depth : squares along x and y to begin with, and how often a square may be divided.

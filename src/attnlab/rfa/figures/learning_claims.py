@@ -100,7 +100,7 @@ KEY_CLAIMS = (
         at_least(1.5),
         "a clear advantage at the scale of the others",
         {"quick": "fails", "paper": "fails"},
-        "RFMLP ties: both learn the linear part only. c_3 = 0 makes the cubic harmonic dear for either; its 800 "
+        "RFMLP ties: both learn the linear part only. c_3 = 0: both need many samples for the cubic harmonic; its 800 "
         "modes come after 4879 others. The learning curves predict 1.09 at n = 4096 and 1.8 at n = 16 384, which would "
         "decide it.",
     ),
