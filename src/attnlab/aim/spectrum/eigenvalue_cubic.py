@@ -41,6 +41,7 @@ class Cubic:
 
     def cardano(self) -> tuple[np.ndarray, np.ndarray]:
         """u, v: one root is u + v - a/3, the pair -(u + v)/2 - a/3 ± i sqrt(3)/2 (u - v) where it is complex."""
+        # The sign for which the two terms add: the other cancels digits. Then v from u v = -p / 3.
         u = np.cbrt(-self.q / 2 - np.copysign(np.sqrt(np.maximum(self.discriminant, 0.0)), self.q))
         return u, np.divide(-self.p, 3 * u, out=np.zeros_like(u), where=u != 0)
 
@@ -83,5 +84,6 @@ def _outside(x: np.ndarray, noise: np.ndarray | float, rho: float) -> np.ndarray
     angle = np.arccos(np.clip(cosine, -1.0, 1.0)) / 3
     roots = 2 * radius * np.cos(angle - 2 * np.pi / 3 * np.arange(3)[:, None]) - cubic.a / 3
     with np.errstate(divide="ignore"):
+        # dx/dm = 1 - s
         s = 1 / (roots - rho**-0.5) ** 2 + noise / roots**2
     return cubic.polish(np.take_along_axis(roots, s.argmin(axis=0)[None], axis=0)[0])

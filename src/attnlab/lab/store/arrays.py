@@ -41,6 +41,7 @@ class ArrayFolder:
             with open(temporary, "wb") as file:
                 file.write(content)
                 file.flush()
+                # On the disk before it has its name: after a power cut the name must not stand for a part of it.
                 os.fsync(file.fileno())
             os.replace(temporary, target)
         finally:

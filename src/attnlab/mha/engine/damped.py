@@ -75,6 +75,7 @@ def damped_steps(
             mu *= harder
         else:
             return at, history, SETTLED
+        # A smaller mu is lost to rounding, and too far to come back from in the tries of one step.
         at, mu = trial, max(mu / easier, 1e-15)
         history.append(at.error)
     return at, history, reason

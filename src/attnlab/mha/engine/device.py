@@ -36,6 +36,7 @@ class Chunked(NamedTuple):
 def place(rows: Rows, m: int) -> Chunked:
     """Move rows to the default device, cut into chunks that keep the step's temporaries small."""
     r, d = rows.Q.shape
+    # A chunk need not fit a cache here, and an accelerator is busy only with large products.
     size = min(r, 16 * chunk_rows(2 * m * d * d))
     parts = ceil(r / size)
     missing = parts * size - r
@@ -73,6 +74,7 @@ def regress(rows: Chunked, theta: Float[Array, "m d d"]) -> tuple[Array, Array, 
         Z = _means(chunk.Q, chunk.K, theta)[1].reshape(-1, m * d) * chunk.weight[:, None]
         return total + Z.T @ (chunk.Y - Z @ w), None
 
+    # The CPU's step of refinement, with another pass over the rows: Z is not kept.
     w = w + linalg.cho_solve((factor, True), jax.lax.scan(correct, jnp.zeros_like(w), rows)[0])
 
     def error(total: Array, chunk: Chunked) -> tuple[Array, None]:
@@ -99,6 +101,7 @@ def normal_equations(rows: Chunked, theta: Array, w: Array, factor: Array) -> tu
         C = (keys @ weighted.reshape(r, -1, m * d)).reshape(r, d, m, d)
         M = (keys @ values.reshape(r, -1, m * o)).reshape(r, d * m, o)
         packed_MM = (M @ M.transpose(0, 2, 1)).reshape(r, -1)[:, all_pairs.flat]
+        # One factor of each product has the weight of the row, so that padding counts nowhere.
         QQ = Q[:, pairs.first] * chunk.Q[:, pairs.second]
         QZ = (Q[:, :, None] * z.reshape(r, 1, m * d)).reshape(r, size)
         packed_C = C.transpose(0, 2, 1, 3).reshape(r, m, d * d)[..., pairs.flat].reshape(r, m * t)

@@ -35,8 +35,11 @@ from attnlab.mha.layer import Rows
 
 # From so many entries of Theta on the products are cheaper than the equations.
 LARGE = 1000
+# A step need not be exact: the loop around it keeps it only if the error falls.
 _CG_STEPS, _CG_TOL = 80, 0.1
+# Rows behind the preconditioner, which changes the number of conjugate steps and not where they lead.
 _PROBED_ROWS = 512
+# Keeps both factors of the preconditioner definite where the tokens span less than d dimensions.
 _EPS = 1e-12
 
 
@@ -113,6 +116,7 @@ class Linearised:
         direction = scaled(left)
         size = first = np.vdot(left, direction)
         for _ in range(_CG_STEPS):
+            # Written so that a NaN ends the loop too.
             if not size > _CG_TOL**2 * first:
                 break
             image = self.product(direction) + mu * self.diagonal * direction

@@ -21,6 +21,7 @@ from attnlab.mha.engine.normal_equations import NormalEquations, normal_equation
 from attnlab.mha.engine.variable_projection import Regression, regress
 from attnlab.mha.layer import Rows
 
+# Time for dozens of products, little beside a fit.
 _PROBE_SECONDS = 0.02
 # With fewer unknowns than this the solution of the equations is too small for a threaded BLAS.
 _SMALL = 1000
@@ -116,6 +117,8 @@ def _steps(
     rows: Rows, at: Projected, equations: NormalEquations, basis: np.ndarray | None
 ) -> Callable[[float], Projected | None]:
     """Damped steps from one linearisation."""
+    # Marquardt's scaling: mu then means the same in any unit of the tokens. The floor damps entries of Theta that no
+    # row depends on, whose diagonal is zero.
     diagonal = np.maximum(np.diag(equations.H), np.finfo(float).eps * np.trace(equations.H) / len(equations.g))
 
     def step(mu: float) -> Projected | None:
@@ -131,6 +134,7 @@ def _steps(
 
 def _solve(equations: NormalEquations, damping: np.ndarray) -> np.ndarray | None:
     """Cholesky solution of the damped equations; None when rounding made them indefinite."""
+    # The factor takes the place of its argument, and H serves the next mu.
     damped = equations.H.copy()
     damped[np.diag_indices_from(damped)] += damping
     try:

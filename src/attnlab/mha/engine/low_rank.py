@@ -35,9 +35,12 @@ from attnlab.mha.engine.variable_projection import RIDGE
 # A start ends below this error, or after six steps that gain less than a thousandth each.
 TOL, PROGRESS, PATIENCE, MAX_ITER = 1e-20, 1e-3, 6, 150
 STRENGTHS = (1.0, 3.0, 0.3)
+# A step need not be exact: the loop around it keeps it only if the error falls.
 _CG_STEPS, _CG_TOL = 80, 0.05
+# Random signs for the diagonal, and its least share of the largest block: with few signs an estimate may be negative.
 _PROBES, _FLOOR = 4, 1e-8
 _DAMPING, _TRIES = (1e-2, 4.0, 4.0), 6
+# Two starts whose errors are this close have both met the floor of the noise.
 _SAME = 1e-2
 
 Factors = Any  # a pair (A, B) of arrays (m, d, r)
@@ -66,6 +69,7 @@ def _regression(Z: Array, Y: Array) -> Linear:
     gram = gram + (RIDGE * jnp.trace(gram) / len(gram) + np.finfo(float).tiny) * jnp.eye(len(gram))
     factor = linalg.cholesky(gram, lower=True)
     W = linalg.cho_solve((factor, True), Z.T @ Y)
+    # One step of refinement: the equations square the condition of Z, and the ridge moves their solution.
     W = W + linalg.cho_solve((factor, True), Z.T @ (Y - Z @ W))
     left = Y - Z @ W
     return Linear(W, factor, left, jnp.sum(left**2) / jnp.maximum(jnp.sum(Y**2), np.finfo(float).tiny))

@@ -59,6 +59,7 @@ def normal_equations(rows: Rows, theta: np.ndarray, fit: Regression) -> NormalEq
         total.merge(part)
     H = _unpack_products(total.products, m, d)
     U = _projected_columns(total.cross, fit)
+    # J^T P J = J^T J - U^T U with U = L^{-1} Z^T J: W follows each move of Theta.
     H -= U.T @ U
     return NormalEquations(H, total.slope.transpose(2, 0, 1).reshape(-1))
 

@@ -23,6 +23,7 @@ SHORT_STEPS, LARGE_STEPS = 12, 16
 LONG_STEPS = 120
 # A short fit this good is on its way to the planted layer: no other start is needed.
 PROMISING = 1e-6
+# A fit to rounding, which no other start can better.
 EXACT = 1e-16
 _FINALISTS = 3
 _WITNESSES, _SAME = 4, 1e-3

@@ -20,6 +20,7 @@ from scipy import linalg
 
 from attnlab.mha.layer import Rows, over_tokens, softmax
 
+# Heads with equal patterns have equal mean keys, and Z^T Z is then singular: a ridge that the refinement takes back.
 RIDGE = 1e-10
 # Bytes of one row chunk's largest array; a few of them stay in the last-level cache.
 _CHUNK_BYTES = 6_000_000
@@ -66,6 +67,7 @@ def regress(rows: Rows, theta: np.ndarray, ridge: float = RIDGE) -> Regression:
 def through_patterns(vectors: np.ndarray, patterns: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """Every head's vector of every row ``(r, m d)`` times the covariance C of its keys, which is not written."""
     logits = vectors.reshape(*patterns.shape[:2], -1) @ keys.transpose(0, 2, 1)
+    # C = K^T (diag p - p p^T) K, applied from the right: k numbers a head in place of d^2.
     logits -= over_tokens(np.add, patterns * logits)[..., None]
     logits *= patterns
     means: np.ndarray = (logits @ keys).reshape(len(vectors), -1)

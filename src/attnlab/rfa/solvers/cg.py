@@ -48,6 +48,7 @@ def preconditioned_cg(
     residual = Y.copy()
     z = precondition(residual)
     direction, inner = z, np.sum(residual * z, axis=0)
+    # A column of zeros has the solution zero, not 0/0.
     scale = np.maximum(np.linalg.norm(Y, axis=0), np.finfo(float).tiny)
     size = float(np.max(np.linalg.norm(residual, axis=0) / scale))
     step = 0
@@ -68,9 +69,11 @@ def _nystrom(blocks: Sequence[Any], r: int, shift: float, device: Backend) -> Ca
     """v -> (C A^{-1} C^T + mu I)^{-1} v by Woodbury's identity, from the first r examples."""
     C = np.asarray(sum(product(b, b[:r].T, device) for b in blocks))
     n = len(C)
+    # In single precision the smallest eigenvalues are noise of either sign; Cholesky needs them positive.
     A = C[:r] + 1e-6 * np.trace(C[:r]) / r * np.eye(r)
     root = linalg.solve_triangular(linalg.cholesky(A, lower=True), C.T, lower=True).T
     trace = float(sum(np.sum(np.asarray(b, dtype=np.float64) ** 2) for b in blocks))
+    # The mean that the columns leave unexplained may come out negative by rounding.
     mu = shift + max((trace - np.sum(root**2)) / n, 1e-7 * trace / n)
     inner = linalg.cho_factor(root.T @ root + mu * np.eye(r), lower=True)
     return lambda v: np.asarray((v - root @ linalg.cho_solve(inner, root.T @ v)) / mu)

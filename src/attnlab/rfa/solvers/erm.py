@@ -118,6 +118,7 @@ def penalised(K: np.ndarray, y: np.ndarray, ridge: float, loss: str) -> Minimum:
 
 def _newton_target(K: np.ndarray, slope: np.ndarray, curvature: np.ndarray, f: np.ndarray, shift: float) -> np.ndarray:
     """Minimiser of the quadratic model: (D K + shift I) alpha = D f - slope, in its symmetric form."""
+    # D^1/2 K D^1/2 + shift I is symmetric and definite, D K + shift I is not symmetric.
     root = np.sqrt(curvature)
     right = (curvature * f - slope) / root
     # Fewer features than examples and a small shift: singular to rounding, which the solver takes care of.

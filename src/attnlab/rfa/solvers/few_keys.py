@@ -48,6 +48,7 @@ def gram_of_scores(features: Features) -> np.ndarray:
                 term = A[i] @ A[j].T
                 term *= values[i] @ values[j].T
                 G += term
+                # The term (j, i) is the transpose of (i, j).
                 if j < i:
                     G += term.T
     return G

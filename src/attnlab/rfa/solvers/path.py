@@ -57,11 +57,13 @@ def ridge_path(K: np.ndarray, y: np.ndarray, ridges: ArrayLike) -> RidgePath:
     n = len(y)
     s, U = linalg.eigh(np.asarray(K, dtype=np.float64), lower=True)
     projected = U.T @ y.reshape(n, -1)
+    # Eigenvalues below the rounding of the largest, in the precision in which K was made, are noise.
     floor = n * np.finfo(K.dtype).eps * max(float(s[-1]), np.finfo(np.float64).tiny)
     loo, gcv, alphas = [], [], []
     for shift in n * lam:
         inverse = 1 / np.maximum(np.maximum(s, 0) + shift, floor)
         alpha = U @ (inverse[:, None] * projected)
+        # The diagonal of the inverse: n^2 operations a ridge, and no inverse.
         diagonal = (U**2) @ inverse
         loo.append(np.mean((alpha / diagonal[:, None]) ** 2))
         gcv.append(np.mean(alpha**2) / np.mean(inverse) ** 2)

@@ -69,6 +69,7 @@ def bayes_state_evolution(
     residual, n_iter = math.inf, 0
     while residual > tol and n_iter < max_iter:
         update = _step(q, alpha, nu, L, noise_var, normals)
+        # Half a step damps oscillations and has the same fixed points; the residual is that of a whole one.
         residual, q, n_iter = float(np.abs(update - q).max()), 0.5 * (q + update), n_iter + 1
     detail = {"q_k": float(q[0]), "q_v": float(q[1]), "n_iter": n_iter, "residual": residual}
     value, error = _excess(q, nu, L, normals)
@@ -110,6 +111,7 @@ def hard_phase(task: Task, *, bounds: tuple[float, float] = (0.2, 5.0), n_draws:
 
     grid = np.geomspace(*bounds, 15)
     hard = [differ(float(alpha)) for alpha in grid]
+    # A hard phase that reaches a bound has an end that no bracket holds.
     if not any(hard) or hard[0] or hard[-1]:
         nothing = np.array([math.nan, math.nan])
         return Prediction(nothing, math.inf, "asymptotic", converged=False, detail={"residual": math.inf})
@@ -135,6 +137,7 @@ def _normals(dimension: int, n: int) -> np.ndarray:
     rng = stream(0, "theory", "slr", "bayes_optimal")
     uniform = stats.qmc.Sobol(dimension, rng=rng).random(1 << (n - 1).bit_length())[:n]
     points = special.ndtri(np.clip(uniform, 1e-12, 1 - 1e-12)).T.copy()
+    # Every later call is given this array.
     points.flags.writeable = False
     return points
 

@@ -103,6 +103,7 @@ def _iterate(
         if residual <= tol and steps == ENOUGH:
             break
         past = [*past, (state, update)][-MEMORY:]
+        # The mixture takes the map for linear, which it is near the fixed point only.
         state = _accelerated(past) if residual < 0.1 else 0.5 * (state + update)
         # the first iterations come from afar, the last ones decide
         steps = ENOUGH if n_iter < 2 or residual <= 3 * tol else FEW

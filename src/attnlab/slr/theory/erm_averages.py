@@ -35,6 +35,7 @@ def quadrature(law: Law, L: int, count: int, n: int) -> Draws:
     """The quadrature points; the scrambling of the Sobol sequence is fixed."""
     rng = stream(0, "theory", "slr", "erm")
     uniform = stats.qmc.Sobol(5 * L + 1, rng=rng).random(1 << (n - 1).bit_length())[:n]
+    # The normal quantile of 0 or 1 is infinite.
     uniform = np.clip(uniform, 1e-12, 1 - 1e-12)
     normal = special.ndtri(uniform[:, : 4 * L + 1])
     chi, z, noise_k, noise_v = (normal[:, i * L : (i + 1) * L].copy() for i in range(4))
@@ -73,6 +74,7 @@ def _descend(chi: Any, at: Samples, activation: Activation) -> Any:
     slope = J * r + (chi - at.omega_k) / at.V_k
     move = -at.V_k * (slope - at.V_k * J * (J @ slope) / (1 + at.V_k * (J @ J)))
     best, lowest = chi, 0.5 * r**2 + jnp.sum((chi - at.omega_k) ** 2) / (2 * at.V_k)
+    # Fixed lengths in the place of a line search: all samples run one program.
     for length in (1.0, 0.3, 0.05):
         trial = chi + length * move
         value = _phi(trial, at, activation)

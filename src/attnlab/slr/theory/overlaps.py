@@ -128,6 +128,7 @@ def gradient(overlaps: Any, law: Setting, lam: Any, xp: Namespace = NUMPY) -> tu
     by_noise = 2 * n * ((n - 1) * m.C * rho + K * mean)
     return (
         lam * mu * (K * square - 2 * root * cross + by_mean * (mu * theta * m.E1 + c1 * rho * m.E2)),
+        # linear in nu; the zero gives the slope the shape of nu
         -2 * root * gamma**2 * m.E0 + 0 * nu,
         2 * mu * (K * (mu * theta * m.Z + c1 * rho * m.Z1) - root * c1 * eta * m.E1) + by_mean * mu * m.E0,
         -2 * root * (c1 * mu * theta * m.E1 + c2 * rho * m.E2),
