@@ -140,7 +140,9 @@ def exact_kernel(kind: str, size: Size, rate: float) -> Row:
     if centred:
         side = side._replace(weight=side.weight * side.deviation)
     left, right = (jax.device_put(_padded_tile(side, start, t)) for start in (0, t))
-    call: Callable[[], jax.Array] = lambda: _tile(left, right, Relu(), centred, NODES, False, centred)  # noqa: E731
+    call: Callable[[], jax.Array] = lambda: _tile(  # noqa: E731
+        left, right, Relu(), centred, NODES, pooled=False, batched=centred
+    )
     timing = measure(call, 5)
     few = min(t, TILE // 4)
     error = np.abs(np.asarray(call())[:few, :few] - kernel(X[:few], X[t : t + few], kind=kind)).max()

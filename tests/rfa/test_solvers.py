@@ -11,7 +11,7 @@ from attnlab.rfa.solvers.cg import preconditioned_cg
 from attnlab.rfa.solvers.erm import LOSSES, on_ball, penalised
 from attnlab.rfa.solvers.few_keys import GROUP, gram_of_scores, has_few_keys
 from attnlab.rfa.solvers.path import ridge_path
-from attnlab.rfa.solvers.ridge import dual, gram, nested_solve, primal, whole_gram
+from attnlab.rfa.solvers.ridge import dual, gram, nested_coefficients, primal, whole_gram
 from attnlab.rfa.task import Task
 
 
@@ -72,22 +72,14 @@ def test_many_keys_an_accelerator_or_other_units_do_not_count_as_few():
     assert not has_few_keys(Features(MLPFeatures(8, 16, 5, 1), device.put(X), device))
 
 
-@pytest.mark.parametrize("shifts", [(0.1, 0.1, 0.1), (0.1, 0.2, 0.3)])
-def test_leading_blocks_are_solved_from_one_factor_or_several(data, shifts):
+@pytest.mark.parametrize("ridge", [0.0, 1e-3])
+def test_coefficients_of_nested_samples_are_those_of_each_sample(data, ridge):
     X, Y = data
-    K = kernel(X)
-    for n, shift, alpha in zip((10, 30, 60), shifts, nested_solve(K, Y, (10, 30, 60), shifts), strict=True):
-        np.testing.assert_allclose(alpha, np.linalg.solve(K[:n, :n] + shift * np.eye(n), Y[:n]), rtol=1e-8)
-
-
-def test_sample_sizes_with_one_shift_share_one_factorisation(data, monkeypatch):
-    from attnlab.rfa.solvers import ridge
-
-    X, Y = data
-    factors, cholesky = [], ridge.linalg.cholesky
-    monkeypatch.setattr(ridge.linalg, "cholesky", lambda A, **o: factors.append(A.shape) or cholesky(A, **o))
-    nested_solve(kernel(X), Y, (10, 30, 60), (0.1, 0.1, 0.1))
-    assert factors == [(60, 60)]
+    theta = nested_coefficients(features(X), Y, (10, 60), ridge, keep=True).reshape(-1, 2, 2)
+    Phi = np.concatenate(list(features(X)), axis=1)
+    for i, n in enumerate((10, 60)):
+        alpha = np.linalg.solve(Phi[:n] @ Phi[:n].T + n * ridge * np.eye(n), Y[:n])
+        np.testing.assert_allclose(theta[:, i], Phi[:n].T @ alpha, rtol=1e-6, atol=1e-8)
 
 
 def test_a_pass_that_keeps_no_block_may_reuse_its_memory(data):

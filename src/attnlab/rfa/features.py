@@ -59,7 +59,7 @@ class FeatureMap(Protocol):
 
 
 def _normals(seed: int, index: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Standard normals that depend on (seed, index) only."""
+    """Standard normals that depend on (seed, index) only; fewer rows are the first of more."""
     return stream(seed, "learner", "rfa", "weights", index).standard_normal(shape, dtype=np.float32)
 
 
@@ -72,10 +72,10 @@ def homogenise(xp: Any, x: Any) -> Any:
     return xp.concatenate([x, xp.ones((*x.shape[:-1], 1), dtype=x.dtype)], axis=-1)
 
 
-def tiles(n: int) -> Iterator[slice]:
-    """Ranges of TILE examples."""
-    for start in range(0, n, TILE):
-        yield slice(start, min(start + TILE, n))
+def tiles(n: int, tile: int = TILE) -> Iterator[slice]:
+    """Ranges of ``tile`` examples."""
+    for start in range(0, n, tile):
+        yield slice(start, min(start + tile, n))
 
 
 def query_and_keys(tokens: Any) -> tuple[Any, Any]:
@@ -122,7 +122,7 @@ class AttentionFeatures:
     def heads(self, index: int) -> np.ndarray:
         """Query-key matrices W_m of a block, ``(heads, D, D)``: rows act on the query, columns on the key."""
         D = self.d + 1
-        W = _normals(self.seed, index, (BLOCK, D, D))[: _split(self.n_heads, BLOCK)[index]]
+        W = _normals(self.seed, index, (_split(self.n_heads, BLOCK)[index], D, D))
         return np.asarray(np.float32(self.activation.tau) * W + self.mean.astype(np.float32))
 
     def block(self, index: int) -> np.ndarray:
@@ -192,7 +192,7 @@ class MLPFeatures:
     def block(self, index: int) -> np.ndarray:
         """Weights ``(tokens * d + 1, units)``."""
         fan_in = self.n_tokens * self.d + 1
-        W = _normals(self.seed, index, (self.units, fan_in))[: self.sizes[index]]
+        W = _normals(self.seed, index, (self.sizes[index], fan_in))
         return np.asarray(np.float32((self.n_tokens + 1) ** -0.5) * W.T)
 
     def inputs(self, xp: Any, tokens: Any) -> tuple[Any, ...]:
@@ -205,11 +205,11 @@ class MLPFeatures:
         return xp.maximum(inputs[0] @ weights, 0)
 
     def write(self, out: np.ndarray, inputs: tuple[np.ndarray, ...], weights: np.ndarray) -> None:
-        """The same in place."""
-        zeros = np.zeros((TILE, out.shape[1]), out.dtype)
-        for rows in tiles(len(out)):
+        """The same in place. The one product has no scores to keep in cache, and is faster in larger pieces."""
+        zeros = np.zeros((1, out.shape[1]), out.dtype)
+        for rows in tiles(len(out), 8 * TILE):
             np.matmul(inputs[0][rows], weights, out=out[rows])
-            np.maximum(out[rows], zeros[: len(out[rows])], out=out[rows])
+            np.maximum(out[rows], zeros, out=out[rows])
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class PatchFeatures:
 
     def block(self, index: int) -> np.ndarray:
         """Weights ``(2 d + 1, units)``."""
-        W = _normals(self.seed, index, (self.units, 2 * self.d + 1))[: self.sizes[index]]
+        W = _normals(self.seed, index, (self.sizes[index], 2 * self.d + 1))
         return np.asarray(np.float32(3**-0.5) * W.T)
 
     def inputs(self, xp: Any, tokens: Any) -> tuple[Any, ...]:
@@ -252,15 +252,16 @@ class PatchFeatures:
         return xp.maximum(S, 0).mean(axis=1) * weights.dtype.type(self.width**-0.5)
 
     def write(self, out: np.ndarray, inputs: tuple[np.ndarray, ...], weights: np.ndarray) -> None:
-        """The same in place."""
+        """The same in place, with relu(s + q) = max(s, -q) + q: one pass less, and q is added once for all keys."""
         (n, N, _), h = inputs[1].shape, weights.shape[1]
         of_query = inputs[0] @ np.concatenate([weights[: self.d], weights[-1:]])
-        scores = np.empty((min(TILE, n), N, h), out.dtype)
-        zeros = np.zeros_like(scores)
+        scores, ones = np.empty((min(TILE, n), N, h), out.dtype), np.ones((1, N), out.dtype)
+        of_keys, below = np.ascontiguousarray(weights[self.d : 2 * self.d]), -of_query[:, None]
         for rows in tiles(n):
             S = scores[: len(out[rows])]
-            np.matmul(inputs[1][rows], weights[self.d : 2 * self.d], out=S)
-            S += of_query[rows, None]
-            np.maximum(S, zeros[: len(S)], out=S)
-            np.sum(S, axis=1, out=out[rows])
+            np.matmul(inputs[1][rows], of_keys, out=S)
+            np.maximum(S, below[rows], out=S)
+            np.matmul(ones, S, out=out[rows, None])
+        of_query *= N
+        out += of_query
         out *= out.dtype.type(self.width**-0.5 / N)

@@ -16,7 +16,6 @@ from attnlab.rfa.kernels import KINDS, kernel
 from attnlab.rfa.learners.base import KernelMachine, check_ridge
 from attnlab.rfa.sets import pad
 from attnlab.rfa.solvers.gram_fit import fit_gram
-from attnlab.rfa.solvers.ridge import nested_solve
 
 
 class AttentionKernelRidge(KernelMachine):
@@ -86,8 +85,8 @@ class AttentionKernelRidge(KernelMachine):
             return None
         tokens = self._examples(X[:most], reset=True)
         Y = self._targets(y[:most], most)
-        ridge = float(self.ridge)
-        alphas = nested_solve(self._kernel(tokens, None), Y, sizes, [n * ridge for n in sizes])
+        K, solver = self._kernel(tokens, None), self._solver()
+        alphas = [solver.solve(K[:n, :n], n * float(self.ridge), Y[:n]) for n in sizes]
         C = self._kernel(self._examples(X_test, reset=False), tokens).astype(np.float64)
         return np.stack([(C[:, : len(a)] @ a).reshape(len(C), *self.output_shape_) for a in alphas])
 

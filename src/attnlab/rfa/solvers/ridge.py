@@ -18,9 +18,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
-from attnlab.rfa.backend import Backend, Features, solve_shifted
+from attnlab.rfa.backend import Backend, Features
 from attnlab.rfa.solvers.few_keys import gram_of_scores, has_few_keys
 
 Blocks = Iterable[Any]
@@ -83,27 +82,14 @@ def primal(features: Features, Y: np.ndarray, ridge: float) -> np.ndarray:
     return device.solve(device.add_gram(A, device.put(Phi.T)), n * ridge, Phi.T.astype(np.float64) @ Y)
 
 
-def nested_solve(G: np.ndarray, Y: np.ndarray, sizes: Sequence[int], shifts: Sequence[float]) -> list[np.ndarray]:
-    """Solve the leading blocks G[:n, :n] + shift I for several n.
-
-    A Cholesky factor's leading block is the factor of the leading block, so equal shifts need one factorisation.
-    """
-    if len(set(shifts)) > 1 or len(sizes) == 1:
-        return [solve_shifted(G[:n, :n], s, Y[:n]) for n, s in zip(sizes, shifts, strict=True)]
-    A = np.array(G[: max(sizes), : max(sizes)], dtype=np.float64, order="F")
-    A.flat[:: len(A) + 1] += shifts[0]
-    L = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
-    return [np.asarray(linalg.cho_solve((L[:n, :n], True), Y[:n], check_finite=False)) for n in sizes]
-
-
 def nested_coefficients(
     features: Features, Y: np.ndarray, sizes: Sequence[int], ridge: float, keep: bool
 ) -> np.ndarray:
     """theta (P, sizes * k) of the fits to the first n examples, for each n: one Gram matrix, one pass back."""
     n, device = len(Y), features.backend
     blocks: Blocks = list(features) if keep and not has_few_keys(features) else features.passing()
-    G = np.asarray(gram(blocks, n, device) if isinstance(blocks, list) else whole_gram(features))
-    alphas = nested_solve(G, Y, sizes, [size * ridge for size in sizes])
+    G = gram(blocks, n, device) if isinstance(blocks, list) else whole_gram(features)
+    alphas = [device.solve(G[:m, :m], m * ridge, Y[:m]) for m in sizes]
     # An example that a fit has not seen has coefficient zero.
     padded = [np.concatenate([a, np.zeros((n - len(a), a.shape[1]))]) for a in alphas]
     return pull_back(blocks, np.concatenate(padded, axis=1), device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -44,17 +45,20 @@ class Softmax(Target):
         :math:`d\,\mathrm{Var} = \mathbb{E}\big[(\sum_i w_i t_i)^2 + \sum_i w_i^2 (1 - t_i^2)\big]`. With
         :math:`Z^{-2} = \int_0^\infty s e^{-sZ} ds` for the normalisation Z the expectation factorises over keys.
         """
-        if task.token_law != "sphere":
-            return None
-        N, (t, weight) = task.n_keys, inner_product_law(task.d)
-        e = np.exp(self.sharpness * (t - 1))
+        return _variance(self.sharpness, task.d, task.n_keys) if task.token_law == "sphere" else None
 
-        def integrand(log_s: float) -> float:
-            s = np.exp(log_s)
-            damped = weight * np.exp(-s * e)
-            g, first, second = damped.sum(), damped @ (e * t), damped @ e**2
-            pairs = N * (N - 1) * g ** (N - 2) * first**2 if N > 1 else 0.0
-            return float(s * s * (N * g ** (N - 1) * second + pairs))
 
-        value, _ = integrate.quad(integrand, -30, 30, limit=400, points=[-3, 0, 3, 6, 10])
-        return float(value / task.d)
+@functools.lru_cache(maxsize=256)
+def _variance(sharpness: float, d: int, N: int) -> float:
+    t, weight = inner_product_law(d)
+    e = np.exp(sharpness * (t - 1))
+
+    def integrand(log_s: float) -> float:
+        s = np.exp(log_s)
+        damped = weight * np.exp(-s * e)
+        g, first, second = damped.sum(), damped @ (e * t), damped @ e**2
+        pairs = N * (N - 1) * g ** (N - 2) * first**2 if N > 1 else 0.0
+        return float(s * s * (N * g ** (N - 1) * second + pairs))
+
+    value, _ = integrate.quad(integrand, -30, 30, limit=400, points=[-3, 0, 3, 6, 10])
+    return float(value / d)
