@@ -2,26 +2,24 @@ r"""Pattern regression: the point of the simplex whose mixture of values is near
 
 .. math:: \min_{p \ge 0,\; \sum_b p_b = 1} \big\|y - \textstyle\sum_b p_b\, x_b \bar W\big\|^2
 
-Few tokens: exact, by trying every support. Many: accelerated projected gradient.
+Exact: a closed form for two tokens, an active-set method for more.
 """
 
 from __future__ import annotations
-
-from itertools import combinations
 
 import numpy as np
 
 from attnlab.mha.layer import Rows
 
-_ENUMERATED_TOKENS = 6  # 2^6 - 1 supports; beyond, the gradient method is faster
-_GRADIENT_STEPS = 25
 _CHUNK = 4096  # rows whose arrays stay in the cache
+# A weight outside the support enters it when the error falls by more than this share of the values' size.
+_SLOPE = 1e-12
 
 
 def regress_patterns(rows: Rows, w_sum: np.ndarray, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Best common pattern of each row, and its residual relative to the spread of the row's values.
 
-    ``start`` warms up the gradient method; the exact methods do not need it.
+    ``start`` are patterns that may be near, such as those of another sum; they save steps.
     """
     (r, k, d), (_, outputs) = rows.K.shape, w_sum.shape
     patterns, residuals = np.empty((r, k)), np.empty(r)
@@ -37,12 +35,7 @@ def _regress(values: np.ndarray, outputs: np.ndarray, start: np.ndarray | None) 
     k = values.shape[1]
     centre = values.mean(axis=1)
     values, target = values - centre[:, None], outputs - centre
-    if k == 2:
-        patterns = _two_tokens(values, target)
-    elif k <= _ENUMERATED_TOKENS:
-        patterns = _every_support(values, target)
-    else:
-        patterns = _projected_gradient(values, target, start)
+    patterns = _two_tokens(values, target) if k == 2 else _active_sets(values, target, start)
     left = target - np.einsum("rb,rbo->ro", patterns, values)
     spread = _norms(values.reshape(len(values), -1)) / np.sqrt(k)
     shown = spread > 1e-12 * _norms(centre)  # equal keys show nothing of the pattern
@@ -54,28 +47,6 @@ def _norms(vectors: np.ndarray) -> np.ndarray:
     return norms
 
 
-def project_to_simplex(points: np.ndarray) -> np.ndarray:
-    """Euclidean projection of each column of ``points (k, r)`` on {p >= 0, sum p = 1}.
-
-    The threshold to subtract is the largest over j of (sum of the j largest entries - 1) / j.
-    """
-    sums = np.cumsum(_descending(points), axis=0)
-    threshold = ((sums - 1.0) / np.arange(1, len(points) + 1)[:, None]).max(axis=0)
-    projected: np.ndarray = np.maximum(points - threshold, 0.0)
-    return projected
-
-
-def _descending(points: np.ndarray) -> np.ndarray:
-    """Each column sorted, by exchanges of neighbouring rows: for few rows faster than a sort of every column."""
-    ordered = points.copy()
-    for turn in range(len(ordered)):
-        for i in range(turn % 2, len(ordered) - 1, 2):
-            larger = np.maximum(ordered[i], ordered[i + 1])
-            np.minimum(ordered[i], ordered[i + 1], out=ordered[i + 1])
-            ordered[i] = larger
-    return ordered
-
-
 def _two_tokens(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Closed form for two tokens: the weight of the first, clipped to [0, 1]."""
     along = values[:, 0] - values[:, 1]
@@ -84,77 +55,67 @@ def _two_tokens(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.column_stack([first, 1 - first])
 
 
-def _every_support(values: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Stationary point on each face of the simplex; the best feasible one is the minimum.
+def _active_sets(values: np.ndarray, target: np.ndarray, start: np.ndarray | None) -> np.ndarray:
+    """Primal active-set steps for all rows at once, until none changes its support.
 
-    A row whose stationary point on the whole simplex is feasible is done at once; the others try all smaller faces.
-    Arrays have rows last: every operation is one pass over them, where a small system each would cost a call each.
+    A row's weights move towards the minimiser on the face of their support. The first that reaches zero leaves the
+    support; when none does, the token whose weight would lower the error most enters it; when there is none, the
+    row is done. The error falls with each step, so no support comes twice; the number of steps is bounded against
+    rounding. Arrays have rows last: every operation is one pass over them, where a small system each would cost a call.
     """
-    k = values.shape[1]
+    r, k, _ = values.shape
     gram = np.ascontiguousarray((values @ values.transpose(0, 2, 1)).transpose(1, 2, 0))
     linear = np.ascontiguousarray((values @ target[:, :, None])[..., 0].T)
     # On the simplex the all-ones block adds a constant; it makes the centred Gram matrix invertible.
-    size_of_row = np.trace(gram) + np.finfo(float).tiny
-    gram += size_of_row / k
-    gram[range(k), range(k)] += 1e-12 * size_of_row
-    best, _ = _on_face(gram, linear)
-    open_rows = np.flatnonzero(~(best.min(axis=0) >= 0))
-    gram, linear = gram[..., open_rows], linear[:, open_rows]
-    chosen, lowest = np.full(linear.shape, 1.0 / k), np.full(len(open_rows), np.inf)
-    for size in range(k - 1, 0, -1):
-        for support in map(np.array, combinations(range(k), size)):
-            trial, objective = _on_face(gram[support][:, support], linear[support])
-            better = np.flatnonzero((trial.min(axis=0) >= 0) & (objective < lowest))
-            lowest[better] = objective[better]
-            chosen[:, better] = 0.0
-            for token, weights in zip(support, trial, strict=True):
-                chosen[token, better] = weights[better]
-    best[:, open_rows] = chosen
-    return best.T
+    size = np.trace(gram) + np.finfo(float).tiny
+    gram += size / k
+    gram[range(k), range(k)] += 1e-12 * size
+    patterns = np.full((k, r), 1.0 / k) if start is None else np.ascontiguousarray(start.T)
+    support, moving = patterns > 0, np.arange(r)
+    for _ in range(4 * k):
+        p, inside = patterns[:, moving], support[:, moving]
+        best, level = _on_face(gram, linear, inside)
+        room = np.full(p.shape, np.inf)
+        np.divide(p, p - best, out=room, where=inside & (best < 0))
+        length = np.minimum(room.min(axis=0), 1.0)
+        patterns[:, moving] = np.where(inside, p + length * (best - p), 0.0)
+        blocked = length < 1
+        token = room.argmin(axis=0)
+        stopped = np.flatnonzero(~blocked & ~inside.all(axis=0))
+        slope = np.einsum("ijr,jr->ir", gram[..., stopped], best[:, stopped]) - linear[:, stopped] - level[stopped]
+        slope[inside[:, stopped]] = 0.0
+        token[stopped] = slope.argmin(axis=0)
+        blocked[stopped] = slope.min(axis=0) < -_SLOPE * size[stopped]
+        changed = np.flatnonzero(blocked)
+        if not len(changed):
+            break
+        support[token[changed], moving[changed]] ^= True
+        patterns[:, moving] *= support[:, moving]
+        moving, gram, linear, size = moving[changed], gram[..., changed], linear[:, changed], size[changed]
+    return patterns.T
 
 
-def _on_face(gram: np.ndarray, linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Minimiser of p G p - 2 l p subject to sum p = 1 on the affine hull of a face, and the value there.
+def _on_face(gram: np.ndarray, linear: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Minimiser of p G p - 2 l p over weights of the tokens inside that sum to one, and the slope G p - l there.
 
-    G p = l + c 1 for a number c, so p = u + c v with G u = l and G v = 1, and the value is c - l p.
+    The slope is the same number c for all of them, so p = u + c v with G u = l and G v = 1. Tokens outside are
+    replaced by independent ones with u = v = 0.
     """
-    s, G = len(gram), gram.copy()
-    uv = np.stack([linear, np.ones_like(linear)], axis=1)
-    for i in range(s):  # elimination; G is positive definite, so that no pivot is needed
-        for j in range(i + 1, s):
-            factor = G[j, i] / G[i, i]
-            G[j, i + 1 :] -= factor * G[i, i + 1 :]
+    k, on = len(gram), inside.astype(float)
+    G = gram * on
+    G[range(k), range(k)] += ~inside
+    uv = np.stack([linear * on, on], axis=1)
+    for i in range(k):  # elimination; G is positive definite, so that no pivot is needed
+        G[i, i:] *= on[i]
+        G[i, i] += ~inside[i]
+        for j in range(i + 1, k):
+            factor = G[i, j] / G[i, i]
+            G[j, j:] -= factor * G[i, j:]
             uv[j] -= factor * uv[i]
-    for i in reversed(range(s)):
-        for j in range(i + 1, s):
+    for i in reversed(range(k)):
+        for j in range(i + 1, k):
             uv[i] -= G[i, j] * uv[j]
         uv[i] /= G[i, i]
     u, v = uv[:, 0], uv[:, 1]
     c = (1 - u.sum(axis=0)) / v.sum(axis=0)
-    point: np.ndarray = u + c * v
-    return point, c - np.sum(linear * point, axis=0)
-
-
-def _projected_gradient(values: np.ndarray, target: np.ndarray, start: np.ndarray | None) -> np.ndarray:
-    """Accelerated projected gradient on the simplex for all rows at once.
-
-    Arrays have tokens first and rows last: with few tokens every operation is one pass over the rows, where products
-    of small matrices would cost a call for each row.
-    """
-    r, k, _ = values.shape
-    gram = values @ values.transpose(0, 2, 1)
-    # The Frobenius norm bounds the largest eigenvalue and, with few tokens, is close to it.
-    step = 1.0 / np.maximum(np.linalg.norm(gram, axis=(1, 2)), np.finfo(float).tiny)
-    linear = (values @ target[:, :, None])[..., 0].T * step
-    gram = np.ascontiguousarray(gram.transpose(1, 2, 0)) * step
-    patterns = np.full((k, r), 1.0 / k) if start is None else np.ascontiguousarray(start.T)
-    ahead, momentum = patterns, 1.0
-    for _ in range(_GRADIENT_STEPS):
-        slope = -linear
-        for token in range(k):
-            slope += gram[token] * ahead[token]
-        moved = project_to_simplex(ahead - slope)
-        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = moved + (momentum - 1) / following * (moved - patterns)
-        patterns, momentum = moved, following
-    return np.ascontiguousarray(patterns.T)
+    return u + c * v, c
