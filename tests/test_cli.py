@@ -35,7 +35,7 @@ def attnlab(*arguments, cwd="."):
     out, err = io.StringIO(), io.StringIO()
     with (
         mock.patch.object(sys, "argv", ["attnlab", *map(str, arguments)]),
-        mock.patch.object(cli, "_end_on_signals"),
+        mock.patch.object(cli, "end_on_signals"),
         mock.patch.object(logging.getLogger("attnlab"), "handlers", []),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),

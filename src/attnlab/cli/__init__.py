@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import logging
-import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -20,20 +19,7 @@ from attnlab.cli.bench import bench_app
 from attnlab.cli.claims import claims_app, confirm, spend
 from attnlab.cli.describe import describe
 from attnlab.cli.explore import explore
-from attnlab.cli.jobs import (
-    COLORS,
-    Job,
-    choose_engine,
-    console,
-    execute,
-    exit_code,
-    fastest,
-    load_modules,
-    parse_knobs,
-    parse_shard,
-    show,
-    usage,
-)
+from attnlab.cli.jobs import Job, choose_engine, execute, fastest, load_modules, parse_knobs, parse_shard, usage
 from attnlab.cli.options import (
     DEFAULT_STORE,
     FLAG,
@@ -57,8 +43,11 @@ from attnlab.cli.options import (
     without_types,
 )
 from attnlab.cli.plan import plan
+from attnlab.cli.process import Lines, end_on_signals
 from attnlab.cli.store import store_app
+from attnlab.cli.terminal import COLORS, console
 from attnlab.cli.theory import SETTINGS, theory
+from attnlab.cli.verdicts import exit_code, show
 from attnlab.common.words import many
 
 if TYPE_CHECKING:
@@ -265,30 +254,12 @@ app.add_typer(claims_app, name="claims", rich_help_panel=MAINTAIN)
 app.add_typer(bench_app, name="bench", rich_help_panel=MAINTAIN)
 
 
-class _Lines(logging.Handler):
-    """Prints each message of the engines as one line."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        console.print(record.getMessage(), markup=False, highlight=False, soft_wrap=True)
-
-
-def _interrupt(signum: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt
-
-
-def _end_on_signals() -> None:
-    """Queue systems send SIGTERM, SIGUSR1 or SIGHUP before the time is over: each ends a run as Ctrl-C does."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP, and means it
-            signal.signal(number, _interrupt)
-
-
 def main() -> None:
     """Entry point: errors of the lab are one line, everything else is a bug with its traceback."""
     if sys.platform == "win32":
         sys.exit("attnlab: the command line needs file locks of Linux or macOS; on Windows run it inside WSL")
-    _end_on_signals()
-    logging.getLogger("attnlab").addHandler(_Lines())
+    end_on_signals()
+    logging.getLogger("attnlab").addHandler(Lines())
     rich_utils.COLOR_SYSTEM = COLORS
     without_types()
     errors = Console(stderr=True, emoji=False, color_system=COLORS)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from attnlab.cli.jobs import Job, choose_engine, compute, console, exit_code, load_modules, show, usage
+from attnlab.cli.jobs import Job, choose_engine, compute, load_modules, usage
 from attnlab.cli.options import FLAG, DryRun, Modules, OutFolder, Quiet, RetryFailed, Scale, StorePath, Workers
+from attnlab.cli.terminal import console
+from attnlab.cli.verdicts import exit_code, show
 from attnlab.common.words import many
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from attnlab.cli.jobs import console, usage
+from attnlab.cli.jobs import usage
+from attnlab.cli.terminal import console
 
 bench_app = typer.Typer(
     invoke_without_command=True,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attnlab.cli import options
-from attnlab.cli.jobs import Job, choose_engine, compute, console, parse_shard, say, usage
+from attnlab.cli.jobs import Job, choose_engine, compute, parse_shard, usage
+from attnlab.cli.terminal import console, say
 
 if TYPE_CHECKING:
     from attnlab.common.figure import Figure

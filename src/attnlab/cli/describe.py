@@ -9,8 +9,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.jobs import console, duration, load_modules, usage
+from attnlab.cli.jobs import duration, load_modules, usage
 from attnlab.cli.options import Modules, completed
+from attnlab.cli.terminal import console
 from attnlab.common.words import many
 
 REPORT = Path("results/report")

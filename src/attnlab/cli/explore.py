@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from attnlab.cli.jobs import console
 from attnlab.cli.options import DEFAULT_STORE, FLAG
+from attnlab.cli.terminal import console
 from attnlab.common.words import many
 
 

@@ -1,10 +1,9 @@
-"""What ``reproduce`` and ``run`` have in common: choose an engine, compute, decide, draw, show."""
+"""What ``reproduce`` and ``run`` have in common: choose an engine, compute, decide, draw."""
 
 from __future__ import annotations
 
 import math
 import os
-import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from attnlab.cli.terminal import console, say
+from attnlab.cli.verdicts import show
 from attnlab.common.words import many
 
 if TYPE_CHECKING:
-    from attnlab.common.claim import Verdict
     from attnlab.common.figure import Figure
     from attnlab.lab.engine import Engine
     from attnlab.lab.live import LivePage
@@ -27,22 +25,8 @@ if TYPE_CHECKING:
     from attnlab.lab.runner import Result, Shard
     from attnlab.lab.store import Store
 
-# NO_COLOR asks for no escape codes at all, bold included (no-color.org).
-COLORS: Any = None if os.environ.get("NO_COLOR") else "auto"
-# A log has no width of its own: 80 columns would break every sentence of the verdicts.
-console = Console(emoji=False, color_system=COLORS, width=None if sys.stdout.isatty() else 160)
-
-# Failed cells that are listed.
-SHOWN = 20
-
 # Expected minutes on two cores of what --only-fast computes.
 FAST_MINUTES = 0.8
-
-
-def say(text: str) -> None:
-    """Print a line as it is: names in a store are data, neither markup nor commands to the terminal."""
-    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    console.print(plain, markup=False, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -166,66 +150,6 @@ def duration(minutes: float) -> str:
 def _skip(figure: Figure, extra: str) -> bool:
     say(f"skipped {figure.name}: it needs the extra, pip install 'attnlab[{extra}]'")
     return False
-
-
-def show(results: list[Result], *, recorded: bool, not_measured: int = 0) -> None:
-    """The ledger: what differs from the registered verdicts first, every claim by paper, the counts, failed cells.
-
-    ``not_measured`` counts the claims of figures that were skipped.
-    """
-    from attnlab.lab import ledger
-
-    verdicts = [verdict for result in results for verdict in result.verdicts]
-    changed = [verdict for verdict in verdicts if recorded and not verdict.as_registered]
-    for title, group in {
-        "differs from the registered verdict": changed,
-        **ledger.by_paper((v.claim, v) for v in verdicts),
-    }.items():
-        if group:
-            console.print(_table(title, group, recorded=recorded))
-    if verdicts:
-        differ = "1 differs" if len(changed) == 1 else f"{len(changed) or 'none'} differ"
-        told = f"; {differ} from the registered verdict" if recorded else ""
-        statuses = [*(v.status for v in verdicts), *["not measured"] * not_measured]
-        say(f"{ledger.tally(statuses)}{told}")
-    for result in results:
-        if result.figure.unjudged:
-            say(f"{result.figure.name}: no claim is judged; {result.figure.unjudged}")
-        if result.old:
-            say(f"{result.figure.name}: {result.old} of {result.count} cells are from other code")
-    failed = [cell for result in results for cell in result.failed]
-    for cell in failed[:SHOWN]:
-        last = cell.error.strip().splitlines()[-1]
-        say(f"failed: {cell.figure} {cell.id[:12]} {cell.params}: {last}")
-    if len(failed) > SHOWN:
-        say(f"and {many(len(failed) - SHOWN, 'more failed cell')}")
-
-
-def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:
-    from rich.markup import escape
-
-    from attnlab.lab import ledger
-
-    table = Table(title=title, title_justify="left", expand=True)
-    table.add_column("claim", no_wrap=True)
-    for heading in ("verdict", "value [95 %]", "holds if", "sentence"):
-        table.add_column(escape(heading))
-    colors = {"holds": "green", "fails": "red", "undecided": "yellow", "not measured": "dim"}
-    for verdict in verdicts:
-        status = f"[{colors[verdict.status]}]{verdict.status}[/]"
-        if recorded and not verdict.as_registered:
-            status += f" (registered: {verdict.registered})"
-        says = [verdict.claim.says, *filter(None, (verdict.reason, ledger.decided_by(verdict)))]
-        cells = map(escape, (ledger.interval(verdict), str(verdict.claim.holds), "\n".join(says)))
-        table.add_row(verdict.claim.id, status, *cells)
-    return table
-
-
-def exit_code(results: list[Result], *, recorded: bool) -> int:
-    """0 when all cells are there and, where a record applies, no verdict is the opposite of the registered one."""
-    broken = any(result.failed or result.missing for result in results)
-    surprising = recorded and any(v.contradicts for result in results for v in result.verdicts)
-    return int(broken or surprising)
 
 
 def choose_engine(workers: int, scheduler: str, tls: str, slurm: Path | None, dry_run: bool) -> Engine:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from attnlab.cli.jobs import choose_engine, console, load_modules, parse_knobs, say, stoppable, usage
+from attnlab.cli.jobs import choose_engine, load_modules, parse_knobs, stoppable, usage
 from attnlab.cli.options import DEFAULT_STORE, Modules, OutFolder, Quiet, Scheduler, StorePath, Workers, completed
+from attnlab.cli.terminal import console, say
 
 if TYPE_CHECKING:
     from attnlab.lab.plans.plan import Plan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.cli.jobs import say
+from attnlab.cli.terminal import say
 from attnlab.common.words import many
 
 if TYPE_CHECKING:

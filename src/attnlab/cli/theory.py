@@ -13,7 +13,8 @@ import typer
 from rich.console import Console
 from rich.table import Table as Grid
 
-from attnlab.cli.jobs import console, load_modules, usage
+from attnlab.cli.jobs import load_modules, usage
+from attnlab.cli.terminal import console
 
 if TYPE_CHECKING:
     from attnlab.lab.formulas.formula import Formula, Parameter

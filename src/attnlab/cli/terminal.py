@@ -1,0 +1,20 @@
+"""The terminal that commands print to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from rich.console import Console
+
+# NO_COLOR asks for no escape codes at all, bold included (no-color.org).
+COLORS: Any = None if os.environ.get("NO_COLOR") else "auto"
+# A log has no width of its own: 80 columns would break every sentence of the verdicts.
+console = Console(emoji=False, color_system=COLORS, width=None if sys.stdout.isatty() else 160)
+
+
+def say(text: str) -> None:
+    """Print a line as it is: names in a store are data, neither markup nor commands to the terminal."""
+    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    console.print(plain, markup=False, highlight=False, soft_wrap=True)
