@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -71,23 +71,35 @@ def _with_images(link: Link, starts: jax.Array, omega: jax.Array, L: jax.Array) 
     return jnp.concatenate([starts, *images])
 
 
-def _components(link: Link, log_target: Callable[[jax.Array], jax.Array], starts: jax.Array) -> tuple:
-    """Centres, roots of the covariances and log shares of the mixture; the prior comes first."""
+class Components(NamedTuple):
+    """Centres (m, k) of the mixture, roots of the covariances with inverses (m, k, k) and log determinants, log shares.
+
+    All from one eigenvalue problem: independent calls of LAPACK at once can stop XLA's pool of threads for ever.
+    """
+
+    centres: jax.Array
+    roots: jax.Array
+    inverses: jax.Array
+    log_roots: jax.Array
+    shares: jax.Array
+
+
+def _components(link: Link, log_target: Callable[[jax.Array], jax.Array], starts: jax.Array) -> Components:
+    """The prior comes first, then a component for the mode that each start leads to."""
     k = starts.shape[1]
-    prior = jnp.zeros((1, k)), jnp.eye(k)[None], jnp.zeros(1)
+    prior = Components(jnp.zeros((1, k)), jnp.eye(k)[None], jnp.eye(k)[None], jnp.zeros(1), jnp.zeros(1))
     if not link.smooth:
         return prior
     centres, values, curvatures = jax.vmap(functools.partial(mode_of, log_target))(starts)
     eigenvalues, vectors = jnp.linalg.eigh(curvatures)
     eigenvalues = jnp.clip(jnp.abs(eigenvalues), 0.5, 1e8)
-    roots = WIDER * vectors / jnp.sqrt(eigenvalues)[:, None, :]
+    scales = WIDER / jnp.sqrt(eigenvalues)
     evidence = values - 0.5 * jnp.log(eigenvalues).sum(axis=1)
     shares = jax.nn.log_softmax(0.5 * evidence) + np.log1p(-PRIOR_SHARE)
-    return (
-        jnp.concatenate([prior[0], centres]),
-        jnp.concatenate([prior[1], roots]),
-        jnp.concatenate([jnp.full(1, np.log(PRIOR_SHARE)), shares]),
-    )
+    roots, inverses = vectors * scales[:, None, :], vectors.mT / scales[:, :, None]
+    modes = Components(centres, roots, inverses, jnp.log(scales).sum(axis=1), shares)
+    prior = prior._replace(shares=jnp.full(1, np.log(PRIOR_SHARE)))
+    return Components(*(jnp.concatenate(pair) for pair in zip(prior, modes, strict=True)))
 
 
 def mode_of(
@@ -108,14 +120,13 @@ def mode_of(
     return mode, log_target(mode), jnp.nan_to_num(-curve(mode))
 
 
-def _sums(at: Target, components: tuple, points: jax.Array, order: int) -> tuple[jax.Array, ...]:
+def _sums(at: Target, components: Components, points: jax.Array, order: int) -> tuple[jax.Array, ...]:
     """Moments from K points of each component, with deterministic-mixture weights."""
-    centres, roots, shares = components
+    centres, roots, inverses, log_roots, shares = components
     k = centres.shape[1]
     c = (centres[:, None] + jnp.einsum("mij,kj->mki", roots, points)).reshape(-1, k)
-    log_root = jnp.linalg.slogdet(roots)[1]
-    inner = jnp.einsum("mij,pmj->pmi", jnp.linalg.inv(roots), c[:, None] - centres)
-    log_proposal = jax.scipy.special.logsumexp(shares - log_root - 0.5 * (inner**2).sum(axis=2), axis=1)
+    inner = jnp.einsum("mij,pmj->pmi", inverses, c[:, None] - centres)
+    log_proposal = jax.scipy.special.logsumexp(shares - log_roots - 0.5 * (inner**2).sum(axis=2), axis=1)
     log_weight, s = over_nodes(at)(c.T)
     # A stratum of share pi_m has K points, so each of them counts pi_m / K.
     log_stratum = jnp.repeat(shares, len(points)) - np.log(len(points))

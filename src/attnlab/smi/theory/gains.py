@@ -23,10 +23,11 @@ from attnlab.smi.link import Link
 from attnlab.smi.posterior.moments import Rule, first_rule, one_percent, posterior
 from attnlab.smi.posterior.target import coordinates
 
-# Nodes held in memory at once; larger batches leave the processor's cache.
-BATCH_NODES = 2**16
+# Nodes held in memory at once: larger batches leave a processor's cache, smaller ones leave a GPU idle.
+CPU_NODES, GPU_NODES = 2**16, 2**21
 # Parts of the replicates that run side by side on a processor. XLA keeps 1.4 of two cores busy in a loop of small
-# batches. The number is fixed: numbers must not depend on the machine's cores.
+# batches. The number is fixed: numbers must not depend on the machine's cores. Importance sampling runs in one part:
+# its eigenvalue problems wait in XLA's pool for tasks of the same pool, and several at once would wait for ever.
 PARTS = 4
 FLOOR = 3.0  # standard errors below which a noisy S is zero
 
@@ -123,8 +124,9 @@ def draw(link: Link, x: jax.Array, root: Roots, stretch: float = 1.0) -> Draw:
 def batch(link: Link, size: int) -> int:
     """Sequences whose posteriors are computed at once."""
     dimension = coordinates(link) if link.route == "grid" else 1
+    nodes = CPU_NODES if jax.default_backend() == "cpu" else GPU_NODES
     # A power of two divides the number of draws: a remainder would be compiled as a second loop.
-    return 1 << (max(1, BATCH_NODES // (size**dimension if link.route != "closed" else 128)).bit_length() - 1)
+    return 1 << (max(1, nodes // (size**dimension if link.route != "closed" else 128)).bit_length() - 1)
 
 
 @functools.partial(jax.jit, static_argnames=("link", "size"))
@@ -155,7 +157,8 @@ def _side_by_side(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """:func:`_sums` of all replicates, in parts on a processor and at once on a device."""
     R, n, _ = points.normals.shape
-    parts = PARTS if jax.default_backend() == "cpu" and R % PARTS == 0 else 1
+    apart = jax.default_backend() == "cpu" and link.route != "points" and R % PARTS == 0
+    parts = PARTS if apart else 1
     step = R // parts
 
     @float64
