@@ -100,7 +100,17 @@ def test_recovery_and_weak_recovery():
 
 
 @pytest.mark.parametrize(
-    ("rho", "slope"), [(0.1, 18.037), (0.2, 8.074), (0.3, 4.7773), (0.5, 2.1809), (0.7, 1.1010), (2, 0.84305)]
+    ("rho", "slope"),
+    [
+        (0.1, 18.037),
+        (0.2, 8.074),
+        (0.3, 4.7773),
+        (0.5, 2.1809),
+        (0.7, 1.1010),
+        (1.5, 0.73206),
+        (2, 0.84305),
+        (5, 0.96961),
+    ],
 )
 def test_error_next_to_recovery_falls_with_its_slope(rho, slope):
     k, before = 2, np.array([2e-4, 1e-4])

@@ -26,7 +26,7 @@ def denoise(R: Any, noise: float, rho: float, *, symmetric: bool = True) -> Any:
         found = tied.shrink(np.asarray(x), noise, rho, clip=True)
         return (V * found) @ V.T if on_host else _function(V, jnp.asarray(found))
     x, V = np.linalg.eigh(R.T @ R) if on_host else _eigh(_square(R))
-    s = np.sqrt(np.maximum(np.asarray(x), SMALLEST**2 * float(x[-1])))
+    s = np.sqrt(np.maximum(np.asarray(x), SMALLEST**2 * max(float(x[-1]), noise)))
     ratio = singular.shrink(s, noise, rho, clip=True) / s
     return R @ ((V * ratio) @ V.T) if on_host else _product(R, _function(V, jnp.asarray(ratio)))
 
