@@ -5,8 +5,8 @@ import pytest
 
 from attnlab.slr import theory
 from attnlab.slr.figures import FIGURES
-from attnlab.slr.probing import Reading, accuracy_of_bag_of_words
-from attnlab.slr.sentences import BAD, FRAMES, GOOD, PETS, clauses, templates
+from attnlab.slr.probing import LocationValueProbe, Reading, accuracy_of_bag_of_words
+from attnlab.slr.sentences import BAD, FRAMES, GOOD, PETS, clauses, shuffled, templates
 
 
 def test_templates_are_balanced_and_of_the_published_sizes():
@@ -66,3 +66,51 @@ def test_strength_and_margin_of_scores_with_the_law_are_those_of_the_law():
     for attention in (True, False):
         predicted = theory.reading_accuracy(margin, attention=attention, **law)
         assert reading.accuracy(labels, attention=attention) == pytest.approx(predicted.value, abs=0.015)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n": 0}, "n must be an integer >= 1, got 0"),
+        ({"nouns": "old"}, "nouns must be one of 'seen', 'new'"),
+        ({"frame": "was"}, "frame must be one of"),
+    ],
+)
+def test_wrong_arguments_of_clauses_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        clauses(**{"n": 3, "nouns": "seen", "seed": 0, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"states": np.zeros((6, 4))}, "states must have 3 dimensions"),
+        ({"states": np.full((6, 3, 4), np.nan)}, "states contains NaN"),
+        ({"location": np.zeros(5)}, r"location must have shape \(6,\)"),
+        ({"location": np.full(6, 3)}, "location must be integers from 0 to 2, got 3"),
+        ({"location": np.full(6, 0.5)}, "location must be integers from 0 to 2, got 0.5"),
+        ({"labels": np.ones(6)}, "labels must be -1 and 1, both of them"),
+        ({"labels": np.arange(6)}, "labels must be -1 and 1"),
+        ({"labels": np.ones(7)}, r"labels must have shape \(6,\)"),
+    ],
+)
+def test_wrong_arguments_of_the_probe_are_named(change, message):
+    states = np.random.default_rng(0).standard_normal((6, 3, 4))
+    right = {"states": states, "location": np.arange(6) % 3, "labels": np.array([-1, 1] * 3)}
+    with pytest.raises(ValueError, match=message):
+        LocationValueProbe(**{**right, **change})
+    with pytest.raises(ValueError, match=r"states must have shape \(\*, \*, 4\)"):
+        LocationValueProbe(**right).read(states[:, :, :3])
+
+
+def test_shuffled_words_are_the_same_words_and_their_places_are_followed():
+    sample = clauses(50, "seen", 0)
+    mixed = shuffled(sample, 1)
+    assert [sorted(words) for words in mixed.words] == [sorted(words) for words in sample.words]
+    assert mixed.words != sample.words
+    for name in ("places", "nouns"):
+        for before, after, old, new in zip(
+            sample.words, mixed.words, getattr(sample, name), getattr(mixed, name), strict=True
+        ):
+            assert [before[i] for i in old] == [after[i] for i in new]
+    assert np.array_equal(mixed.labels, sample.labels)

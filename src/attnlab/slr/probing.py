@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import special
 
+from attnlab.common.validation import finite_array
 from attnlab.slr.sentences import Clauses
 
 MODEL = "all-MiniLM-L6-v2"
@@ -108,10 +109,17 @@ def _scaled_logistic() -> Any:
 
 
 class LocationValueProbe:
-    """Two directions in the states of one level: k says which candidate decides, v what it says."""
+    """Two directions in the states (n, candidates, width) of one level: k says which candidate decides, v what it says.
 
-    def __init__(self, states: Float[np.ndarray, "n candidates width"], location: np.ndarray, labels: np.ndarray):
+    ``location`` (n,) is the candidate that decides, ``labels`` (n,) are -1 or 1.
+    """
+
+    def __init__(self, states: np.ndarray, location: np.ndarray, labels: np.ndarray):
+        states = finite_array("states", states, ndim=3)
         n, candidates, width = states.shape
+        location, labels = _location(location, n, candidates), finite_array("labels", labels, shape=(n,))
+        if sorted(set(labels)) != [-1, 1]:
+            raise ValueError(f"labels must be -1 and 1, both of them, got {sorted(set(labels))[:4]}")
         is_informative = (np.arange(candidates) == location[:, None]).ravel()
         self.location, self.value = _scaled_logistic(), _scaled_logistic()
         self.location.fit(states.reshape(n * candidates, width), is_informative)
@@ -119,9 +127,20 @@ class LocationValueProbe:
 
     def read(self, states: np.ndarray) -> Reading:
         """Location and value scores of every candidate, each (n, candidates)."""
+        states = finite_array("states", states, shape=(None, None, self.location.n_features_in_))
         flat, shape = states.reshape(-1, states.shape[2]), states.shape[:2]
         scores = (probe.decision_function(flat).reshape(shape) for probe in (self.location, self.value))
         return Reading(*scores)
+
+
+def _location(location: Any, n: int, candidates: int) -> np.ndarray:
+    """Which candidate of each sentence decides, as integers."""
+    array = finite_array("location", location, shape=(n,))
+    if ((array != np.floor(array)) | (array < 0) | (array >= candidates)).any():
+        raise ValueError(
+            f"location must be integers from 0 to {candidates - 1}, got {array.min():g} to {array.max():g}"
+        )
+    return array.astype(int)
 
 
 class Reading(NamedTuple):
@@ -132,7 +151,11 @@ class Reading(NamedTuple):
 
     def top1(self, location: np.ndarray) -> float:
         """How often the best location score is at the informative candidate."""
-        return float(np.mean(self.where.argmax(axis=1) == location))
+        return self.found(location) / len(location)
+
+    def found(self, location: np.ndarray) -> int:
+        """In how many sentences it is."""
+        return int(np.sum(self.where.argmax(axis=1) == location))
 
     def accuracy(self, labels: np.ndarray, *, attention: bool = True) -> float:
         """How often the sign of softmax(location scores) . value scores is right; without attention, of their mean."""

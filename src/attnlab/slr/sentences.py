@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnlab.common.seeds import Seed, stream
-from attnlab.common.validation import one_of
+from attnlab.common.validation import integer, one_of
 
 CITY = ["The city is nice.", "The city is dreadful.", "The city is clean.", "The city is dirty."]
 ADJECTIVES = {"nice": 1, "mean": -1, "cute": 1, "dreadful": -1, "aggressive": -1, "delightful": 1}
@@ -95,6 +95,8 @@ def clauses(n: int, nouns: str, seed: Seed, frame: str = "is") -> Clauses:
     and ...), ``"said"`` (people say that my dog was nice , but that ...) or ``"before"`` (my nice dog and the bad car
     and ...).
     """
+    n = integer("n", n, low=1)
+    one_of("nouns", nouns, PETS)
     one_of("frame", frame, FRAMES)
     rng = stream(seed, "data", "slr", "clauses", frame, nouns)
     drawn = [_sentence(nouns, frame, rng) for _ in range(n)]
@@ -103,6 +105,23 @@ def clauses(n: int, nouns: str, seed: Seed, frame: str = "is") -> Clauses:
     return Clauses(
         list(words), np.array(places), np.array(location), np.array(labels), np.array(found), np.array(signs)
     )
+
+
+def shuffled(sample: Clauses, seed: Seed) -> Clauses:
+    """The same sentences with their words in random order: no adjective belongs to the pet any more.
+
+    Adjectives of a shuffled sentence are exchangeable, so that whatever finds the one of the pet is right in one of
+    three cases.
+    """
+    rng = stream(seed, "data", "slr", "shuffled words")
+    orders = [rng.permutation(len(words)) for words in sample.words]
+    # the word at place i moves to the place where i stands in the order
+    moved = [np.argsort(order) for order in orders]
+    places, nouns = (
+        np.array([to[at] for to, at in zip(moved, where, strict=True)]) for where in (sample.places, sample.nouns)
+    )
+    words = [[row[i] for i in order] for row, order in zip(sample.words, orders, strict=True)]
+    return sample._replace(words=words, places=places, nouns=nouns)
 
 
 def _sentence(nouns: str, frame: str, rng: np.random.Generator) -> tuple[Any, ...]:

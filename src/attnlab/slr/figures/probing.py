@@ -13,7 +13,7 @@ from attnlab.common.records import Records
 from attnlab.common.seeds import spawn, stream
 from attnlab.slr import probing, theory
 from attnlab.slr.figures.probing_claims import CLAIMS
-from attnlab.slr.sentences import FRAMES, Clauses, Labelled, clauses, templates
+from attnlab.slr.sentences import FRAMES, Clauses, Labelled, clauses, shuffled, templates
 from attnlab.slr.task import Task
 
 if TYPE_CHECKING:
@@ -59,9 +59,10 @@ def _clauses(params: Params, seed: np.random.SeedSequence) -> list[dict[str, Any
     """Probes of the adjectives and of the nouns, beside linear probes of the mean and of [CLS], and controls."""
     n, kinds = params["n"], ("seen", "seen", "new")
     sizes = (n, n // 2, n // 2)
-    *seeds, shuffling = spawn(seed, 4)
+    *seeds, controls = spawn(seed, 4)
     parts = [clauses(size, nouns, s, params["frame"]) for size, nouns, s in zip(sizes, kinds, seeds, strict=True)]
-    states = [probing.clause_states(part) for part in parts]
+    mixed = [shuffled(part, s) for part, s in zip(parts[:2], seeds, strict=False)]
+    states, disorder = ([probing.clause_states(part) for part in group] for group in (parts, mixed))
     bag = {f"bag_{name}": probing.accuracy_of_bag_of_words(parts[0], parts[i]) for i, name in NAMED.items()}
     rows = []
     for level in range(states[0].shape[1]):
@@ -69,7 +70,8 @@ def _clauses(params: Params, seed: np.random.SeedSequence) -> list[dict[str, Any
         shared = bag | _pooled(here, parts)
         for position, chosen in POSITIONS.items():
             tokens = [state[:, chosen] for state in here]
-            row = _read(tokens, parts) | _controls(tokens, parts, shuffling)
+            row = _read(tokens, parts) | _controls(tokens, parts, controls)
+            row |= _disordered([state[:, level, chosen] for state in disorder], mixed)
             rows.append({"level": level, "position": position, **shared, **row})
     return rows
 
@@ -101,6 +103,8 @@ def _read(tokens: list[np.ndarray], parts: list[Clauses]) -> dict[str, float]:
             f"nu_{name}": nu,
             f"margin_{name}": margin,
             f"top1_{name}": reading.top1(part.location),
+            f"found_{name}": reading.found(part.location),
+            f"sentences_{name}": len(part.location),
             f"readout_{name}": reading.accuracy(part.labels),
             f"uniform_{name}": reading.accuracy(part.labels, attention=False),
             f"predicted_top1_{name}": float(theory.location_accuracy(law)),
@@ -122,6 +126,13 @@ def _controls(tokens: list[np.ndarray], parts: list[Clauses], seed: np.random.Se
     return {"random_labels": blind.accuracy(test.labels), "random_places": lost.top1(test.location)}
 
 
+def _disordered(tokens: list[np.ndarray], parts: list[Clauses]) -> dict[str, float]:
+    """The same probes, trained and tested on sentences with their words in random order."""
+    train, test = parts
+    reading = probing.LocationValueProbe(tokens[0], train.location, train.labels).read(tokens[1])
+    return {"shuffled_top1": reading.top1(test.location), "shuffled_readout": reading.accuracy(test.labels)}
+
+
 def draw(records: Records) -> Canvas:
     """Templates: accuracy at [CLS]; clauses: where, what, and what theory predicts from strength and margin."""
     canvas, axes = panels(2, 2, width=4.6, height=3.4)
@@ -129,9 +140,15 @@ def draw(records: Records) -> Canvas:
     _draw_lines(axes[0, 0], records.where(design="templates"), named, "accuracy of a linear probe of [CLS]")
     hidden = records.where(design="clauses")
     _draw_location(axes[0, 1], hidden)
-    value = {"location, then value": "readout_shifted", "mean of all words": "mean_shifted", "[CLS]": "cls_shifted"}
-    adjectives = hidden.where(position="adjective")
-    _draw_lines(axes[1, 0], adjectives, value | {"bag of words": "bag_shifted"}, "accuracy on new nouns")
+    value = {
+        "location, then value": "readout_shifted",
+        "mean of all words": "mean_shifted",
+        "[CLS]": "cls_shifted",
+        "bag of words": "bag_shifted",
+        "control: shuffled words": "shuffled_readout",
+        "control: random labels": "random_labels",
+    }
+    _draw_lines(axes[1, 0], hidden.where(position="adjective"), value, "accuracy at adjectives, new nouns")
     _draw_theory(axes[1, 1], hidden)
     return canvas
 
@@ -139,8 +156,9 @@ def draw(records: Records) -> Canvas:
 def _draw_location(axes: Axes, records: Records) -> None:
     adjectives, nouns = (records.where(position=position) for position in POSITIONS)
     names = {"at adjectives, known nouns": "top1_test", "at adjectives, new nouns": "top1_shifted"}
-    _draw_lines(axes, adjectives, names | {"control: random places": "random_places"}, "location found (top 1 of 3)")
-    _draw_lines(axes, nouns, {"at nouns, new nouns": "top1_shifted"}, "location found (top 1 of 3)", first=3)
+    names |= {"control: random places": "random_places", "control: shuffled words": "shuffled_top1"}
+    _draw_lines(axes, adjectives, names, "location found (top 1 of 3)")
+    _draw_lines(axes, nouns, {"at new nouns (pet or thing)": "top1_shifted"}, "location found (top 1 of 3)", first=4)
     axes.axhline(1 / 3, color=COLORS[7], linestyle=":", label="chance")
     axes.legend(loc="center right")
 
