@@ -14,10 +14,12 @@ from unittest import mock
 import distributed
 import pytest
 import typer
+from rich.console import Console
 from toy_figures import FIGURE
 from typer import rich_utils
 
-from attnlab import cli
+from attnlab import cli, lab
+from attnlab.cli import verdicts
 from attnlab.common.figure import Figure
 from attnlab.lab.claims import registration
 from attnlab.lab.durations import DRAWING
@@ -265,6 +267,19 @@ def test_the_help_fits_80_columns(command, monkeypatch):
     # no sentence is cut, and no column of help is so narrow that a sentence takes many lines
     assert "…" not in shown
     assert len(shown.splitlines()) < 75
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_table_of_verdicts_can_be_read_at_any_width(width, monkeypatch):
+    (verdict,) = lab.run(FIGURE).verdicts
+    long = dataclasses.replace(verdict, claim=dataclasses.replace(verdict.claim, says="a sentence of many words " * 4))
+    console = Console(width=width, record=True, file=io.StringIO())
+    monkeypatch.setattr(verdicts, "console", console)
+    console.print(verdicts._table("A paper", [long], recorded=False))
+    shown = console.export_text().splitlines()
+    assert max(map(len, shown)) <= width
+    # a hundred characters of a sentence take a few lines and not ten
+    assert sum("words" in line for line in shown) <= 4
 
 
 @pytest.mark.parametrize(

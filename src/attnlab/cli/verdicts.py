@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Failed cells that are listed.
 SHOWN = 20
+# Columns of a terminal from which each part of a verdict has a column of the table.
+WIDE = 120
 
 
 def show(results: list[Result], *, recorded: bool, not_measured: int = 0) -> None:
@@ -55,18 +57,21 @@ def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:
 
     from attnlab.lab import ledger
 
-    table = Table(title=title, title_justify="left", expand=True)
-    table.add_column("claim", no_wrap=True)
-    for heading in ("verdict", "value [95 %]", "holds if", "sentence"):
-        table.add_column(escape(heading))
+    wide = console.width >= WIDE
+    value = "value [95 %]" if wide else "value [95 %]\nholds if"
+    table = Table(title=title, title_justify="left", expand=True, show_lines=not wide)
+    for heading in ("claim", "verdict", value, "holds if", "sentence") if wide else ("verdict", "claim", value):
+        table.add_column(escape(heading), no_wrap=wide and heading == "claim")
     colors = {"holds": "green", "fails": "red", "undecided": "yellow", "not measured": "dim"}
     for verdict in verdicts:
         status = f"[{colors[verdict.status]}]{verdict.status}[/]"
         if recorded and not verdict.as_registered:
             status += f" (registered: {verdict.registered})"
-        says = [verdict.claim.says, *filter(None, (verdict.reason, ledger.decided_by(verdict)))]
-        cells = map(escape, (ledger.interval(verdict), str(verdict.claim.holds), "\n".join(says)))
-        table.add_row(verdict.claim.id, status, *cells)
+        told = "\n".join([verdict.claim.says, *filter(None, (verdict.reason, ledger.decided_by(verdict)))])
+        name, says = escape(verdict.claim.id), escape(told)
+        value, holds = escape(ledger.interval(verdict)), escape(str(verdict.claim.holds))
+        row = (name, status, value, holds, says) if wide else (status, f"[bold]{name}[/]\n{says}", f"{value}\n{holds}")
+        table.add_row(*row)
     return table
 
 
