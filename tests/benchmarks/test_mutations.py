@@ -35,3 +35,4 @@ def test_the_page_names_what_was_not_noticed():
     assert "| 2 | 1 | today |" in text
     assert f"| {second.line} | `{second.change}` |" in text
     assert f"| {first.line} | `{first.change}` |" not in text
+    assert f"Not run yet: `{mutations.TARGETS[1].name}`, " in text
