@@ -30,7 +30,10 @@ def spent(words: Sequence[str], folder: str) -> tuple[float, float]:
     """Seconds by the clock and CPU seconds of one command, its workers included, nothing compiled before."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = {**os.environ, "XDG_CACHE_HOME": folder}
-    subprocess.run([ATTNLAB, *words], cwd=folder, env=environment, capture_output=True, check=False)
+    done = subprocess.run([ATTNLAB, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    # The code is 1, too, where a verdict contradicts the registered one: such a run has its report and counts.
+    if done.returncode and "report:" not in done.stdout:
+        raise RuntimeError(f"attnlab {' '.join(words)} failed: {done.stderr.strip()[-500:]}")
     seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
