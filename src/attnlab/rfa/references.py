@@ -27,7 +27,7 @@ def bayes(task: Task, learner: Any, n: int) -> float:
 def theory(task: Task, learner: Any, n: int) -> Any:
     """The learning curve of the learner's heads or units, with its ridge; None where it is not known."""
     model = _model(learner, task)
-    if model is None or learner.loss != "squared" or not isinstance(learner.ridge, int | float):
+    if model is None:
         return None
     try:
         curve = learning_curve(task, n, ridge=learner.ridge, tail="features", **model)
@@ -38,7 +38,9 @@ def theory(task: Task, learner: Any, n: int) -> Any:
 
 
 def _model(learner: Any, task: Task) -> dict[str, Any] | None:
-    """The model of the learning curve and its size, of a learner with the law of W for which spectra are known."""
+    """The model of the learning curve and its size, where the loss is squared and the spectrum known."""
+    if learner.loss != "squared" or not isinstance(learner.ridge, int | float):
+        return None
     if isinstance(learner, RandomFeatureMLP):
         return {"model": "rfmlp", "width": HEADS_MATCHED * (task.d + 1) if learner.width is None else learner.width}
     if learner.bias is not None:
@@ -61,7 +63,7 @@ REFERENCES: tuple[Reference, ...] = (
 def size(task: Task, learner: Any, n: int) -> Any:
     """Heads or units from which on the error is within a tenth of that of infinitely many."""
     model = _model(learner, task)
-    if model is None or learner.loss != "squared" or not isinstance(learner.ridge, int | float):
+    if model is None:
         return None
     try:
         return heads_needed(task, n, model=model.get("model", "rfa"), ridge=learner.ridge, tail="features")

@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy import special
 
+from attnlab.common.validation import integer
+from attnlab.rfa.sphere import zonal_energies
+
 if TYPE_CHECKING:
     from attnlab.rfa.task import Task
 
@@ -75,6 +78,37 @@ class Target:
             return None
         query, key = (tuple(_radius_moment(k * degree, task.d) for k in (1, 2)) for degree in degrees)
         return _total_variance(self.energies(task), task.n_keys, query, key)
+
+
+@dataclass(frozen=True)
+class Power(Target):
+    """A power p of one inner product."""
+
+    p: int = 2
+    # The factors of the product in LaTeX, and whether query and key are among them.
+    factors: ClassVar[str] = ""
+    sides: ClassVar[tuple[int, int]] = (0, 0)
+
+    def __post_init__(self) -> None:
+        integer("p", self.p, low=0)
+
+    @property
+    def label(self) -> str:
+        """The power in LaTeX."""
+        return rf"$\langle {self.factors}\rangle{exponent(self.p)}$"
+
+    def energies(self, task: Task) -> Energies:
+        """P_l of the product is of degree l in each token that is in it."""
+        of_query, of_key = self.sides
+        return {(l * of_query, l * of_key): float(e) for l, e in enumerate(zonal_energies(self.p, task.d))}
+
+    def tensors(self, task: Task) -> Energies:
+        """b^(x)p has norm one."""
+        return {self.degrees(): 1.0}
+
+    def degrees(self) -> tuple[int, int]:
+        """Of degree p in each token that is in the product."""
+        return self.p * self.sides[0], self.p * self.sides[1]
 
 
 def exponent(power: int) -> str:
