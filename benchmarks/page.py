@@ -85,7 +85,9 @@ def rows_block(results: Results | None, *, growth: bool = True) -> str:
         if part in results.failed:
             texts.append(f"### {part}\n\nThis part failed: `{results.failed[part].strip().splitlines()[-1]}`")
         elif lines:
-            took = f" ({results.seconds[part]:.0f} s)" if part in results.seconds else ""
+            known = [f"{results.seconds[part]:.0f} s"] if part in results.seconds else []
+            known += [results.days[part]] if part in results.days else []
+            took = f" ({', '.join(known)})" if known else ""
             texts.append(f"### {part}{took}\n\n" + table(("what", "measured", "target", "", "what was run"), lines))
     return "\n\n".join(texts) or ABSENT
 

@@ -17,19 +17,21 @@ RATES = ("sgemm GFLOP/s", "dgemm GFLOP/s", "copy GB/s")
 
 @dataclass
 class Results:
-    """Rows by part, seconds that each part took, and parts that failed with their error."""
+    """Rows by part, seconds that each part took and its day, and parts that failed with their error."""
 
     machine: dict[str, Any]
     rows: dict[str, list[Row]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    days: dict[str, str] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Replace the file in one step, so that a cut run leaves the rows it had."""
         rows = [
             {"part": part, **asdict(row), "met": row.met} for part, part_rows in self.rows.items() for row in part_rows
         ]
-        content = {"machine": self.machine, "seconds": self.seconds, "failed": self.failed, "rows": finite(rows)}
+        parts = {"seconds": self.seconds, "days": self.days, "failed": self.failed}
+        content = {"machine": self.machine, **parts, "rows": finite(rows)}
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(path.name + ".new")
         beside.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
@@ -46,15 +48,20 @@ class Results:
                 values = {name: value for name, value in entry.items() if name in known}
                 values["value"] = math.nan if values["value"] is None else values["value"]
                 rows.setdefault(entry["part"], []).append(Row(**values))
-            return cls(content["machine"], rows, content.get("seconds", {}), content.get("failed", {}))
+            parts = (content.get(name, {}) for name in ("seconds", "failed", "days"))
+            return cls(content["machine"], rows, *parts)
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise ValueError(f"{path} does not hold benchmark results: {problem}") from problem
 
     def beside(self, earlier: Results) -> Results:
-        """The parts of an earlier run on the same device, to which those of this run are added."""
-        if (old := earlier.machine.get("device")) != (new := self.machine.get("device")):
-            raise ValueError(f"the file holds results of {old!r}, this device is {new!r}: choose another file")
-        return Results(self.machine, dict(earlier.rows), dict(earlier.seconds), dict(earlier.failed))
+        """The parts of an earlier run on the same machine, to which those of this run are added."""
+        names = ("device",) if "device" in self.machine else ("processor", "cores")
+        old, new = (", ".join(str(each.machine.get(name)) for name in names) for each in (earlier, self))
+        if old != new:
+            raise ValueError(f"the file holds results of {old}, this is {new}: choose another file")
+        return Results(
+            self.machine, dict(earlier.rows), dict(earlier.seconds), dict(earlier.failed), dict(earlier.days)
+        )
 
     def all_rows(self) -> list[Row]:
         """The rows of every part."""

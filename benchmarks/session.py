@@ -34,8 +34,13 @@ def choose(text: str, allowed: Sequence[str] | None = None) -> list[str]:
 
 
 def run(parts: Sequence[str], path: Path, show: Callable[[str, list[Row], float], None]) -> Results:
-    """Measure; ``show`` is called with the rows of each part when it is finished."""
+    """Measure; ``show`` is called with the rows of each part when it is finished.
+
+    Some of the parts are measured beside what the file holds of the others; all of them replace it.
+    """
     results = Results(machine.describe())
+    if path.exists() and set(parts) < set(choose("")):
+        results = results.beside(Results.read(path))
     for part in parts:
         run_part(part, functools.partial(rows_of, part), results, path)
         show(part, results.rows[part], results.seconds[part])
@@ -52,6 +57,7 @@ def rows_of(part: str) -> Iterable[Row]:
 def run_part(part: str, call: Callable[[], Iterable[Row]], results: Results, path: Path) -> None:
     """Store the rows of one part, those that it says on its way at once; a failure is stored beside them."""
     rows = results.rows[part] = []
+    results.days[part] = time.strftime("%Y-%m-%d", time.gmtime())
     results.failed.pop(part, None)
 
     def record(row: Row) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnlab.cli import bench
+from attnlab.lab.errors import UsageError
 from benchmarks import session
 from benchmarks.results import Results
 from benchmarks.rows import Row
@@ -90,6 +91,23 @@ def test_one_run_gives_table_numbers_picture_and_page(parts, tmp_path, capsys):
     assert list(Results.read(tmp_path / "r.json").rows) == ["slr", "rfa"]
     assert (tmp_path / "r.png").stat().st_size > 5000
     assert "**missed**" in (tmp_path / "page.md").read_text()
+
+
+def test_some_parts_are_measured_beside_the_others_of_the_file(parts, tmp_path, monkeypatch):
+    for only in ("rfa,slr", "slr", "mha"):
+        assert bench.measure(only, tmp_path / "r.json") == 0
+    kept = Results.read(tmp_path / "r.json")
+    assert (list(kept.rows), set(kept.days)) == (["slr", "rfa", "mha"], {"slr", "rfa", "mha"})
+    assert [len(rows) for rows in kept.rows.values()] == [3, 3, 3]
+    monkeypatch.setattr(session.machine, "describe", lambda: {"processor": "slide rule"})
+    with pytest.raises(UsageError, match="the file holds results of abacus, None, this is slide rule, None"):
+        bench.measure("slr", tmp_path / "r.json")
+
+
+def test_all_parts_replace_the_file(parts, tmp_path):
+    Results({"processor": "slide rule"}, {"gone": []}, {"gone": 1.0}).write(tmp_path / "r.json")
+    bench.measure("", tmp_path / "r.json")
+    assert set(Results.read(tmp_path / "r.json").seconds) == set(session.choose(""))
 
 
 def test_a_failed_part_is_shown_and_ends_with_code_1(parts, tmp_path, capsys):

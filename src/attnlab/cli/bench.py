@@ -48,7 +48,10 @@ def bench(
     plot: Annotated[Path | None, typer.Option(help="Picture of the ratios.", metavar="FILE")] = None,
     page: Annotated[Path | None, typer.Option(help="Page of the documentation to renew.", metavar="FILE")] = None,
 ) -> None:
-    """Run the benchmarks and show what was measured."""
+    """Run the benchmarks and show what was measured.
+
+    With `--only` the other parts of the file stay, where it is of this machine.
+    """
     if context.invoked_subcommand is None:
         raise typer.Exit(measure(only, json, plot, page))
 
@@ -61,7 +64,8 @@ def measure(only: str, json: Path, plot: Path | None = None, page: Path | None =
         if page is not None:
             writing.check(page)
     console.print(f"measuring {', '.join(parts)}; nothing else should run on this machine")
-    results = session.run(parts, json, show_part)
+    with usage():
+        results = session.run(parts, json, show_part)
     console.print(f"{summary(results)}\nnumbers: {json}", soft_wrap=True)
     if plot is not None:
         drawing.save(results, plot)
