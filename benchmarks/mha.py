@@ -48,7 +48,7 @@ def step_rows() -> Iterator[Row]:
     flops = theory.step_flops(rows, m, d, k).detail
     done = flops["assembly"] + flops["row_work"] + flops["projection"]
     detail = f"m = {m}, d = {d}, {rows} rows, {step.median:.3g} s a step, dgemm {rate / 1e9:.0f} GFLOP/s"
-    why = "half of the time goes into work on single rows, which two cores speed up less than products"
+    why = "a third of the CPU time goes into work on single rows, which two cores speed up less than products"
     for name, work, text, note in (
         ("rate", done, "operations carried out", why),
         ("effective", flops["direct"], "operations of a symmetric product of the explicit Jacobian, same time", ""),

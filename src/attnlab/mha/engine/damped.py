@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Protocol, TypeVar, runtime_checkable
@@ -26,9 +27,24 @@ MARQUARDT: Damping = (1e-2, 5.0, 4.0)
 
 
 class StopRule:
-    """When an iteration ends: exact, settled, or at the limit of its steps or of its time."""
+    """When an iteration ends: exact, settled, or at the limit of its steps or of its time.
 
-    def __init__(self, max_iter: int, tol: float, progress: float, patience: int, deadline: float) -> None:
+    Parameters
+    ----------
+    max_iter : steps that are kept.
+    tol : stop when the relative squared error is below.
+    progress, patience : stop when ``patience`` steps in a row each lower the error by less than this share.
+    deadline : value of ``time.monotonic()``; no step is begun that would end after it, judged by the longest so far.
+    """
+
+    def __init__(
+        self,
+        max_iter: int = 120,
+        tol: float = 1e-22,
+        progress: float = 1e-3,
+        patience: int = 8,
+        deadline: float = math.inf,
+    ) -> None:
         self.max_iter, self.tol, self.progress, self.patience = max_iter, tol, progress, patience
         self.deadline = deadline
         self.slow, self.longest, self.last = 0, 0.0, time.monotonic()

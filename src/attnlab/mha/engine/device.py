@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -60,8 +60,11 @@ def regress(rows: Chunked, theta: Float[Array, "m d d"]) -> tuple[Array, Array, 
     """Projections ``W (m, d, o)``, the factor of Z^T Z, and the relative squared error."""
     m, d, _ = theta.shape
 
+    def mean_keys(chunk: Chunked) -> Array:
+        return _means(chunk.Q, chunk.K, theta)[1].reshape(-1, m * d) * chunk.weight[:, None]
+
     def add(total: tuple[Array, Array], chunk: Chunked) -> tuple[tuple[Array, Array], None]:
-        Z = _means(chunk.Q, chunk.K, theta)[1].reshape(-1, m * d) * chunk.weight[:, None]
+        Z = mean_keys(chunk)
         return (total[0] + Z.T @ Z, total[1] + Z.T @ chunk.Y), None
 
     empty = (jnp.zeros((m * d, m * d)), jnp.zeros((m * d, rows.Y.shape[-1])))
@@ -71,15 +74,14 @@ def regress(rows: Chunked, theta: Float[Array, "m d d"]) -> tuple[Array, Array, 
     w = linalg.cho_solve((factor, True), sides)
 
     def correct(total: Array, chunk: Chunked) -> tuple[Array, None]:
-        Z = _means(chunk.Q, chunk.K, theta)[1].reshape(-1, m * d) * chunk.weight[:, None]
+        Z = mean_keys(chunk)
         return total + Z.T @ (chunk.Y - Z @ w), None
 
     # The CPU's step of refinement, with another pass over the rows: Z is not kept.
     w = w + linalg.cho_solve((factor, True), jax.lax.scan(correct, jnp.zeros_like(w), rows)[0])
 
     def error(total: Array, chunk: Chunked) -> tuple[Array, None]:
-        Z = _means(chunk.Q, chunk.K, theta)[1].reshape(-1, m * d) * chunk.weight[:, None]
-        return total + jnp.sum((chunk.Y - Z @ w) ** 2), None
+        return total + jnp.sum((chunk.Y - mean_keys(chunk) @ w) ** 2), None
 
     left = jax.lax.scan(error, jnp.zeros(()), rows)[0]
     return w.reshape(m, d, -1), factor, left / jnp.sum(rows.Y**2)
@@ -129,16 +131,7 @@ def damped_step(H: Array, g: Array, mu: Array) -> Array:
 
 
 @float64
-def levenberg_marquardt_on_device(
-    rows: Rows,
-    theta: np.ndarray,
-    *,
-    max_iter: int = 120,
-    tol: float = 1e-22,
-    progress: float = 1e-3,
-    patience: int = 8,
-    deadline: float = np.inf,
-) -> Fit:
+def levenberg_marquardt_on_device(rows: Rows, theta: np.ndarray, **limits: Any) -> Fit:
     """Fit the layer from a start on JAX's default device; arguments as in :func:`levenberg_marquardt`."""
     placed = place(rows, len(theta))
 
@@ -146,8 +139,7 @@ def levenberg_marquardt_on_device(
         H, g = normal_equations(placed, at.theta, at.w, at.factor)
         return lambda mu: _Point.at(placed, at.theta + damped_step(H, g, jnp.asarray(mu)).reshape(at.theta.shape))
 
-    watch = StopRule(max_iter, tol, progress, patience, deadline)
-    end, history, reason = damped_steps(_Point.at(placed, jnp.asarray(theta)), steps_from, watch)
+    end, history, reason = damped_steps(_Point.at(placed, jnp.asarray(theta)), steps_from, StopRule(**limits))
     return Fit(np.asarray(end.theta), np.asarray(end.w), end.error, len(history) - 1, reason, tuple(history))
 
 

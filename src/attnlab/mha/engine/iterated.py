@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -43,25 +44,15 @@ _PROBED_ROWS = 512
 _EPS = 1e-12
 
 
-def fit_rows(rows: Rows, theta: np.ndarray, **limits: float) -> Fit:
+def fit_rows(rows: Rows, theta: np.ndarray, **limits: Any) -> Fit:
     """Fit the layer on this machine's BLAS, by the equations or by products as its size says."""
     solver: Callable[..., Fit] = iterated_levenberg_marquardt if theta.size >= LARGE else levenberg_marquardt
     return solver(rows, theta, **limits)
 
 
-def iterated_levenberg_marquardt(
-    rows: Rows,
-    theta: np.ndarray,
-    *,
-    max_iter: int = 120,
-    tol: float = 1e-22,
-    progress: float = 1e-3,
-    patience: int = 8,
-    deadline: float = np.inf,
-) -> Fit:
+def iterated_levenberg_marquardt(rows: Rows, theta: np.ndarray, **limits: Any) -> Fit:
     """Fit the layer to rows from a start; limits as in :func:`levenberg_marquardt`."""
     with single_threaded_blas():
-        watch = StopRule(max_iter, tol, progress, patience, deadline)
 
         def steps_from(at: Projected) -> Callable[[float], Projected | None]:
             linearised = Linearised(rows, at.theta, at.fit)
@@ -72,7 +63,7 @@ def iterated_levenberg_marquardt(
 
             return step
 
-        return as_fit(*damped_steps(Projected.at(rows, theta), steps_from, watch))
+        return as_fit(*damped_steps(Projected.at(rows, theta), steps_from, StopRule(**limits)))
 
 
 class Linearised:

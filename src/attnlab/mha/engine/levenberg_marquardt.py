@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -48,30 +48,18 @@ class Fit:
         return self.reason in (EXACT_FIT, SETTLED, SEARCHED)
 
 
-def levenberg_marquardt(
-    rows: Rows,
-    theta: np.ndarray,
-    *,
-    max_iter: int = 120,
-    basis: np.ndarray | None = None,
-    tol: float = 1e-22,
-    progress: float = 1e-3,
-    patience: int = 8,
-    deadline: float = np.inf,
-) -> Fit:
+def levenberg_marquardt(rows: Rows, theta: np.ndarray, *, basis: np.ndarray | None = None, **limits: Any) -> Fit:
     """Fit the layer to rows from a start.
 
     Parameters
     ----------
     theta : start, ``(m, d, d)``.
     basis : ``(l, d, d)``; with it each head moves in this span only (m l unknowns instead of m d^2).
-    tol : stop when the relative squared error is below.
-    progress, patience : stop when ``patience`` steps in a row each lower the error by less than this share.
-    deadline : value of ``time.monotonic()``; no step is begun that would end after it, judged by the longest so far.
+    limits : of a :class:`StopRule`.
     """
     with single_threaded_blas() if theta.size < _SMALL else nullcontext():
-        watch = StopRule(max_iter, tol, progress, patience, deadline)
-        if basis is None and np.isfinite(deadline):
+        watch = StopRule(**limits)
+        if basis is None and np.isfinite(watch.deadline):
             watch.longest = step_seconds(len(rows), *theta.shape[:2])
 
         def steps_from(at: Projected) -> Callable[[float], Projected | None]:

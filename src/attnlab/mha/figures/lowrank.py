@@ -45,9 +45,9 @@ def draw(records: Records) -> Canvas:
     axes[0, 0].set(ylabel="share of layers recovered", ylim=(-0.05, 1.05))
     axes[0, 1].set(yscale="log", ylabel="worst head, ‖Θ̂ − Θ‖ / ‖Θ‖, each layer")
     for ax in axes[0]:
-        ax.axvline(ENOUGH_EQUATIONS, color="0.4", ls="--", lw=1)
+        ax.axvline(ENOUGH_EQUATIONS, color="0.4", ls="--", lw=1, label="with fewer the learner warns")
         ax.set(xlabel="equations for each unknown", xticks=records.values("ratio"))
-    axes[0, 0].legend(loc="lower right")
+    axes[0, 0].legend(loc="upper left")
     return canvas
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from attnlab.mha.engine.race import Budget
 from attnlab.mha.engine.variable_projection import row_patterns
 from attnlab.mha.layer import Rows
-from attnlab.mha.sculpting.agreement import REACH, ROW_LIMIT, Agreement, find_agreement, refit_sum, sculpt_again
+from attnlab.mha.sculpting.agreement import Agreement, find_agreement, refit_sum, sculpt_again
 from attnlab.mha.sculpting.body import Body, MinimumNorm, minimum_norm_point
 from attnlab.mha.sculpting.crude import crude_sum
 
@@ -35,23 +35,8 @@ class Sculpture:
     steps: tuple[Step, ...]
 
 
-def sculpt(
-    X: np.ndarray,
-    y: np.ndarray,
-    rows: Rows,
-    *,
-    reach: float = REACH,
-    row_limit: int = ROW_LIMIT,
-    again: int = 1,
-    budget: Budget | None = None,
-) -> Sculpture:
-    """Phases 1 to 4; nothing here depends on the number of heads.
-
-    Parameters
-    ----------
-    reach : rows up to this many scales enter the body, weighted by their agreement.
-    again : how often the sum is refined with the point of smallest norm and the body sculpted anew.
-    """
+def sculpt(X: np.ndarray, y: np.ndarray, rows: Rows, budget: Budget | None = None) -> Sculpture:
+    """Phases 1 to 4; nothing here depends on the number of heads."""
     budget = budget or Budget()
     steps: list[Step] = []
     begun = time.monotonic()
@@ -60,18 +45,16 @@ def sculpt(
     begun = time.monotonic()
     agreement = find_agreement(rows, w_sum, deadline=budget.deadline)
     steps.append(_agreement_step("agreeing rows", begun, agreement))
-    body, point = _body_of(agreement, reach, row_limit, steps)
-    for _ in range(again):
-        if budget.spent:
-            break
+    body, point = _body_of(agreement, steps)
+    if not budget.spent:
         begun = time.monotonic()
         refined = _refined_sum(body, point)
-        summary = {"change": _relative(refined - agreement.w_sum, refined)}
+        summary = {"change": float(np.linalg.norm(refined - agreement.w_sum) / np.linalg.norm(refined))}
         steps.append(Step("refined sum", time.monotonic() - begun, summary, {"w_sum": refined}))
         begun = time.monotonic()
         agreement = sculpt_again(rows, refined, agreement, deadline=budget.deadline)
         steps.append(_agreement_step("agreeing rows again", begun, agreement))
-        body, point = _body_of(agreement, reach, row_limit, steps)
+        body, point = _body_of(agreement, steps)
     return Sculpture(agreement, body, point, tuple(steps))
 
 
@@ -88,9 +71,9 @@ def _refined_sum(body: Body, point: MinimumNorm) -> np.ndarray:
     return refined
 
 
-def _body_of(agreement: Agreement, reach: float, limit: int, steps: list[Step]) -> tuple[Body, MinimumNorm]:
+def _body_of(agreement: Agreement, steps: list[Step]) -> tuple[Body, MinimumNorm]:
     begun = time.monotonic()
-    chosen = agreement.accepted(reach, limit)
+    chosen = agreement.accepted()
     weights = agreement.weights[chosen]
     body = Body(agreement.rows.take(chosen), agreement.patterns[chosen], weights / weights.mean())
     point = minimum_norm_point(body)
@@ -120,7 +103,3 @@ def _agreement_step(name: str, begun: float, agreement: Agreement) -> Step:
         "rows_in_play": np.array([round_["rows"] for round_ in history]),
     }
     return Step(name, time.monotonic() - begun, summary, arrays)
-
-
-def _relative(difference: np.ndarray, size: np.ndarray) -> float:
-    return float(np.linalg.norm(difference) / np.linalg.norm(size))
