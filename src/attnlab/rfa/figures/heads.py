@@ -58,7 +58,8 @@ def draw(records: Records) -> Canvas:
 
 
 def _chosen(curve: Curve, where: np.ndarray) -> Curve:
-    return Curve(*(column[where] for column in curve))
+    missed = curve.unconverged
+    return Curve(*(column[where] for column in curve), None if missed is None else missed[where])
 
 
 def _predictions(axes: Axes, records: Records, task: Task, finite: list[int], color: str, label: str) -> None:

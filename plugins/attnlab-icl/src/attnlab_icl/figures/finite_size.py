@@ -35,10 +35,10 @@ def draw(records: Records) -> Canvas:
         label = rf"$\alpha = {alpha:g}$, $\kappa = {kappa:g}$, $\tau = {tau:g}$"
         limiting = float(limit(dict(next(iter(chosen)))))
         raw, ratio, finite = (chosen.curve("d", name) for name in ("icl", "ratio", "finite_icl"))
-        inverse = Curve(1 / raw.x, raw.mean / limiting, raw.sem / limiting)
+        inverse = Curve(1 / raw.x, raw.mean / limiting, raw.sem / limiting, raw.unconverged)
         points(axes[0, 0], inverse, color=color, fmt=marker, label=label)
         line(axes[0, 0], 1 / finite.x, finite.mean / limiting, color=color)
-        points(axes[0, 1], Curve(1 / ratio.x, ratio.mean, ratio.sem), color=color, fmt=marker)
+        points(axes[0, 1], Curve(1 / ratio.x, ratio.mean, ratio.sem, ratio.unconverged), color=color, fmt=marker)
     for ax, title in zip(
         axes[0], ("over the limit; lines: finite-size theory", "over the finite-size theory"), strict=True
     ):
