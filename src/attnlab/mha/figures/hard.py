@@ -67,7 +67,7 @@ def draw(records: Records) -> Canvas:
         chosen = records.where(learner=learner, n=n, starts=starts, iterations=iterations, width=width)
         text = f"{LABELS[learner]}, n = {n}"
         if learner != "sculpting":
-            text += f", {starts} start{'s' * (starts > 1)} × {iterations}, {width}m heads"
+            text += f", {starts} start{'s' * (starts > 1)} × {iterations}, {'m' if width == 1 else f'{width} m'} heads"
         place = [settings.index((r["size"], r["d"])) + 0.12 * (i - (len(budgets) - 1) / 2) for r in chosen]
         errors = np.maximum(chosen.column("nmse"), 1e-20)
         ax.plot(place, errors, MARKERS[i], color=COLORS[i], label=text, alpha=0.8)

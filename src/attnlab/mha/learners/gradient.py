@@ -274,7 +274,7 @@ def _adam(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, plan: _Plan, 
     carry, used, longest = (first, optax.scale_by_adam().init(first)), 0, 0.0
     sizes = plan.step * (1 + np.cos(np.pi * np.arange(plan.n_steps) / plan.n_steps)) / 2
 
-    def block() -> Array:
+    def block() -> Any:
         return _batches(jax_key(plan.seed, "learner", "mha", "batches", used), batch=plan.batch, n=len(X))
 
     with budget.paused():
