@@ -190,13 +190,26 @@ def untied4000(seconds: float, precision: str = "highest", alpha: float = 0.1, d
 
 
 def deep(
-    seconds: float, layers: int = 3, tokens: int = 4, samples: int = 8192, replicates: int = 4, alpha: float = 0.1
+    seconds: float,
+    layers: int = 3,
+    tokens: int = 4,
+    samples: int = 2048,
+    points: int = 32768,
+    replicates: int = 4,
+    alpha: float = 0.1,
 ) -> list[Row]:
     """One point of the state evolution of several layers, from replicates with independent random numbers."""
     ends, began = [], time.perf_counter()
     for seed in range(replicates):
         end = aim.theory.deep_state_evolution(
-            alpha, tokens=tokens, start=(1.0,) * layers, samples=samples, max_iter=40, tol=3e-3, seed=seed
+            alpha,
+            tokens=tokens,
+            start=(1.0,) * layers,
+            samples=samples,
+            points=points,
+            max_iter=40,
+            tol=1e-2,
+            seed=seed,
         )
         ends.append(end.value)
         taken = time.perf_counter() - began
@@ -263,12 +276,12 @@ PARTS: dict[str, Callable[..., list[Row]]] = {
 STEPS = (
     ("amp1000", 0.2),
     ("gdrate", 0.2),
-    ("deep", 0.3),
     ("amp4000tf32", 0.4),
     ("amp4000bf16x3", 0.4),
     ("amp4000", 0.5),
     ("untied4000tf32", 0.5),
-    ("untied4000", 1.0),
+    ("untied4000", 0.6),
+    ("deep", 1.0),
 )
 
 
@@ -278,7 +291,7 @@ def run(seconds: float, *, tiny: bool = False) -> list[Row]:
         task = aim.Task(40, rho=RHO, seed=1)
         model = run_amp(task, 0.15, precision="highest", budget=1e9, seconds=seconds)
         rows = amp_rows("AMP d=40", model, task, 0.15, "highest") + untied4000(seconds, d=40)
-        rows += deep(seconds, 3, 2, 64, 2) + gdrate(seconds, 20, 4, 20, ("highest",))
+        rows += deep(seconds, 3, 2, 64, 512, 2) + gdrate(seconds, 20, 4, 20, ("highest",))
         return [*precisions(64, 256), *rows]
     deadline, rows = time.perf_counter() + seconds, []
     for name, share in STEPS:

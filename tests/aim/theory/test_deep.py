@@ -3,6 +3,7 @@ import pytest
 
 from attnlab.aim import theory
 from attnlab.aim.channels import NotSolved
+from attnlab.aim.theory.deep_layers import unresolved
 
 
 def test_strength_of_two_layers_without_knowledge(seed):
@@ -68,3 +69,14 @@ def test_weak_recovery_of_each_layer():
     expected = 1 / (2 * np.array([0.647, 1.70]))
     assert (np.abs(found.value - expected) < 4 * np.hypot(found.error, expected * [0.0124, 0.0065])).all()
     assert np.argmin(found.value) == 1
+
+
+@pytest.mark.parametrize(("bias", "expected"), [(0.0, False), (0.3, True), (np.nan, True)])
+def test_a_biased_posterior_mean_is_seen(bias, expected, seed):
+    """|g|^2 of a biased estimate exceeds its alignment with the truth by 2 g b + b^2 against g b."""
+    rng = np.random.default_rng(seed)
+    g = rng.standard_normal((1, 4000))
+    truth = g + 0.5 * rng.standard_normal(g.shape)
+    found = g * (1 + bias)
+    problem = unresolved(found**2, found * truth, np.array([2.0]))
+    assert bool(problem) == expected

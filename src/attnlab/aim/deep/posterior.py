@@ -35,7 +35,8 @@ MODES = 3  # starts of Gauss-Newton: the prior mean, then quasi-random ones
 STEPS = 10
 LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03)  # of a step, the best is taken
 WIDENED = 1.3  # of the covariance at a mode: tails must be covered
-BLOCK, ACCELERATED = 64, 1024  # sequences at a time, on a CPU and on an accelerator, which small blocks do not fill
+AT_ONCE = {"cpu": 2**15}  # points of all sequences that are worked on together: a cache holds them
+ACCELERATED = 2**19  # on an accelerator, which few points do not fill
 
 
 def dimensions(layers: int, tokens: int) -> int:
@@ -152,7 +153,7 @@ def output_functions(H: Any, omega: Any, V: Any, xi: Any, *, skip: float, beta: 
     def one(data: Any) -> Any:
         return posterior_means(data[0], data[1], V, xi, skip, beta)
 
-    size = BLOCK if jax.default_backend() == "cpu" else ACCELERATED
+    size = max(AT_ONCE.get(jax.default_backend(), ACCELERATED) // (xi.shape[0] * xi.shape[1]), 1)
     g: jax.Array = jax.lax.map(one, (H, omega.swapaxes(0, 1)), batch_size=size)
     return g.swapaxes(0, 1)
 

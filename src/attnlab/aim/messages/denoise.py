@@ -17,7 +17,7 @@ def denoise(R: Any, noise: float, rho: float, *, symmetric: bool = True) -> Any:
     """The posterior mean of the planted matrix given R, where R lives: LAPACK for NumPy arrays, otherwise the device,
     from which only d numbers come to the host. Values outside the expected bulk are moved to its ends first.
 
-    U xi(s) V^T = R V (xi(s)/s) V^T needs the eigenvectors of R^T R alone, in a third of the time of U, s and V. The
+    U xi(s) V^T = R V (xi(s)/s) V^T needs the eigenvectors of R^T R alone, in half the time of U, s and V. The
     square costs no digits that count: xi(s)/s is smooth in s^2.
     """
     on_host = isinstance(R, np.ndarray)
@@ -39,15 +39,18 @@ def _eigh(R: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 @jax.jit
 def _product(A: jax.Array, B: jax.Array) -> jax.Array:
-    return jnp.matmul(A, B, precision=jax.lax.Precision.HIGHEST)
+    product: jax.Array = jnp.matmul(A, B, precision=jax.lax.Precision.HIGHEST)
+    return product
 
 
 @jax.jit
 def _square(R: jax.Array) -> jax.Array:
-    return _product(R.T, R)
+    square: jax.Array = _product(R.T, R)
+    return square
 
 
 @jax.jit
 def _function(V: jax.Array, x: jax.Array) -> jax.Array:
     """V diag(x) V^T."""
-    return _product(V * x, V.T)
+    result: jax.Array = _product(V * x, V.T)
+    return result

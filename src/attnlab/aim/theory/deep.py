@@ -21,7 +21,7 @@ import numpy as np
 
 from attnlab.aim.channels import NotSolved
 from attnlab.aim.spectrum import check_rho, denoising_mmse, prior_mean, second_moment
-from attnlab.aim.theory.deep_layers import layer_strengths, refuse_unresolved
+from attnlab.aim.theory.deep_layers import layer_strengths, unresolved
 from attnlab.common.seeds import Seed, seed_sequence, stream
 from attnlab.common.validation import integer, nonnegative, positive
 
@@ -68,12 +68,9 @@ def deep_strength(
     products = np.einsum("nli,nki->nlk", g, g)
     with np.errstate(over="ignore", invalid="ignore"):  # g may be anything where the nodes miss the posterior
         alignment = (g * (z - omega) / V[:, None]).sum(axis=2)
-        refuse_unresolved(
-            (g**2).sum(axis=2).T,
-            alignment.T,
-            3 / V,
-            f"the quadrature does not resolve beta={beta:g}, layer_strengths may",
-        )
+        problem = unresolved((g**2).sum(axis=2).T, alignment.T, 3 / V)
+    if problem:
+        raise NotSolved(f"the quadrature does not resolve beta={beta:g}, layer_strengths may: {problem}")
     return products.mean(axis=0), products.std(axis=0) / np.sqrt(len(products))
 
 
@@ -113,6 +110,7 @@ def deep_state_evolution(
     beta: float = 1.0,
     start: Sequence[float] = (1.0, 1.0),
     samples: int = 2048,
+    points: int = 512,
     max_iter: int = 60,
     tol: float = 1e-3,
     seed: Seed = 0,
@@ -138,7 +136,7 @@ def deep_state_evolution(
             V1, V2 = (float(v) for v in path[-1])
             strength, error = (np.diag(found) for found in deep_strength(V1, V2, rho, **options))
         else:
-            found = layer_strengths(path[-1].tolist(), tokens=tokens, **options)
+            found = layer_strengths(path[-1].tolist(), tokens=tokens, points=points, **options)
             strength, error = found.value, found.error
         path.append(np.maximum(denoising_mmse(1 / (2 * alpha * strength), rho), 1e-6))
         # d log F / d log q_hat is between -1 and 0, so the relative error of q_hat bounds that of V.
