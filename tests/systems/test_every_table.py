@@ -43,6 +43,19 @@ def test_a_figure_draws_with_what_the_table_reads(name):
     assert not called & UNREAD
 
 
+# Curves of published numbers and of theory have no runs.
+WITHOUT_RUNS = {"aim.gradient_descent", "smi.skip_thresholds"}
+
+
+@pytest.mark.parametrize("name", sorted(FIGURES.keys() - WITHOUT_RUNS))
+def test_a_figure_that_makes_a_curve_keeps_the_count_of_runs_that_did_not_converge(name):
+    tree = ast.parse(Path(inspect.getsourcefile(inspect.unwrap(FIGURES[name].draw))).read_text())
+    made = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "Curve"]
+    # x, mean and sem may come as the parts of another curve
+    parts = [sum(3 if isinstance(arg, ast.Starred) else 1 for arg in (*call.args, *call.keywords)) for call in made]
+    assert all(count == 4 for count in parts)
+
+
 def test_what_the_table_reads_is_read_and_the_rest_is_refused():
     canvas, axes = lab_panels()
     axes.stairs([1.0, 2.0], [0.0, 1.0, 3.0])
