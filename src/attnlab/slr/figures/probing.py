@@ -149,6 +149,7 @@ def draw(records: Records) -> Canvas:
         "control: random labels": "random_labels",
     }
     _draw_lines(axes[1, 0], hidden.where(position="adjective"), value, "accuracy at adjectives, new nouns")
+    axes[1, 0].set_ylim(0.0, 1.03)  # room for the legend below the lines
     _draw_theory(axes[1, 1], hidden)
     return canvas
 

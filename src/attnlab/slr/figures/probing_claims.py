@@ -14,8 +14,8 @@ from attnlab.slr.sentences import FRAMES
 MIDDLE = (2, 3, 4)
 BEFORE = "fixed before the first run"
 GIVEN = (
-    "counted over the sentences of each probe after all replicates had given a share of 1: five equal shares have no "
-    "spread, and without an assumption on it they bound the mean over further probes by 0.48 only"
+    "counted over the sentences of each probe after replicates had given equal shares of 1: they have no spread, and "
+    "without an assumption on it five of them bound the mean over further probes by 0.48 only"
 )
 
 
