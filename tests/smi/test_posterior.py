@@ -97,6 +97,15 @@ def test_a_finer_rule_is_taken_where_it_is_needed():
     assert found.rule.size > first_rule(link).size
 
 
+@pytest.mark.slow
+def test_importance_sampling_in_twelve_dimensions_ends():
+    """Four threads with eigenvalue problems of this size waited for each other for ever."""
+    found = information(links.single_location(tokens=6, nu=2.0, law="max"), 0.2 * np.eye(2), draws=2**4, replicates=4)
+    assert found.resolved
+    # At most the information of six whole tokens, and some of the value's.
+    assert 0 < found.product.mean(axis=0)[1, 1] < 6
+
+
 def test_information_below_the_noise_is_zero(seed):
     rng = np.random.default_rng(seed)
     noise = 0.01 * rng.standard_normal((8, 2, 2))
