@@ -58,8 +58,8 @@ def draw(records: Records) -> Canvas:
 
 
 def _chosen(curve: Curve, where: np.ndarray) -> Curve:
-    missed = curve.unconverged
-    return Curve(*(column[where] for column in curve), None if missed is None else missed[where])
+    (x, mean, sem), missed = (column[where] for column in curve), curve.unconverged
+    return Curve(x, mean, sem, None if missed is None else missed[where])
 
 
 def _predictions(axes: Axes, records: Records, task: Task, finite: list[int], color: str, label: str) -> None:
