@@ -40,3 +40,9 @@ def _p_values(draws):
 def test_a_claim_without_a_value_counts_and_never_holds():
     assert holm({"a": 0.02, "b": math.nan}) == {"a"}
     assert holm({"a": 0.02, "b": math.nan, "c": math.nan}) == set()
+
+
+def test_each_claim_that_holds_leaves_more_to_the_next():
+    """Holm's levels for three claims: .05/3, .05/2, .05/1, until one is above its own."""
+    assert holm({"a": 0.001, "b": 0.02, "c": 0.03}) == {"a", "b", "c"}
+    assert holm({"a": 0.001, "b": 0.03, "c": 0.03}) == {"a"}

@@ -31,7 +31,7 @@ def holm(p_values: Mapping[str, float]) -> set[str]:
     >>> sorted(holm({"a": 0.001, "b": 0.03, "c": 0.03}))
     ['a']
     """
-    known = {id: 1.0 if math.isnan(p) else p for id, p in p_values.items()}
+    known = {id: math.inf if math.isnan(p) else p for id, p in p_values.items()}
     kept: set[str] = set()
     for i, id in enumerate(sorted(known, key=lambda id: known[id])):
         # the level of both tails, as the p-values are; each claim errs in one of them
