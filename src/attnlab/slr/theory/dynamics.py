@@ -103,11 +103,11 @@ def _trajectory(
     # Numbers as arrays: another value does not compile again. One for each run, as XLA on a CPU vectorises loops over
     # arrays alone (two thirds of the time at 250 runs); not where memory is the limit.
     shape = len(start) if len(start) <= VECTORISED else ()
-    law, options = formula.Setting(*(np.full(shape, x) for x in law)), tuple(np.full(shape, x) for x in options)
-    last, path = _scan()(start.T, law, options, np.int64(log_every), blocks, np.int64(0))
+    given = formula.Setting(*(np.full(shape, x) for x in law)), tuple(np.full(shape, x) for x in options)
+    last, path = _scan()(start.T, *given, np.int64(log_every), blocks, np.int64(0))
     parts = [start.T[None], np.asarray(path)]
     if rest:
-        last, _ = _scan()(np.asarray(last), law, options, np.int64(rest), 1, np.int64(blocks * log_every))
+        last, _ = _scan()(np.asarray(last), *given, np.int64(rest), 1, np.int64(blocks * log_every))
         parts.append(np.asarray(last)[None])
     return np.moveaxis(np.concatenate(parts), 1, 2)
 
