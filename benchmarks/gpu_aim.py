@@ -194,7 +194,7 @@ def deep(
     layers: int = 3,
     tokens: int = 4,
     samples: int = 2048,
-    points: int = 32768,
+    points: int = 8192,  # 32 768 take 43 GB at once
     replicates: int = 4,
     alpha: float = 0.1,
 ) -> list[Row]:
