@@ -39,8 +39,8 @@ def run(parts: Sequence[str], path: Path, show: Callable[[str, list[Row], float]
     Some of the parts are measured beside what the file holds of the others; all of them replace it.
     """
     results = Results(machine.describe())
-    if path.exists() and set(parts) < set(choose("")):
-        results = results.beside(Results.read(path))
+    if path.exists() and set(parts) < set(choose("")) and not set((earlier := Results.read(path)).rows) <= set(parts):
+        results = results.beside(earlier)
     for part in parts:
         run_part(part, functools.partial(rows_of, part), results, path)
         show(part, results.rows[part], results.seconds[part])
