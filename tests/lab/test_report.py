@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from toy_figures import FIGURE
 
 from attnlab import lab
+from attnlab.common.claim import STATUSES
 from attnlab.common.drawing import panels, points
 from attnlab.common.records import Curve
 from attnlab.common.statistics import mean, of
@@ -116,6 +117,17 @@ def test_no_caption_and_no_claim_shows_latex():
     figures = registry.figures().values()
     texts = [text for figure in figures for text in (figure.shows, *(claim.says for claim in figure.claims))]
     assert [text for text in texts if re.search(r"[$\\^]\d|[$\\]", sentence(text))] == []
+
+
+def test_the_states_add_up_to_all_claims_of_the_systems_on_the_page(tmp_path):
+    figures = [figure for name, figure in lab.figures().items() if name.startswith("rfa.")]
+    page = lab.report([lab.run("rfa.complexity")], tmp_path).read_text()
+    head = re.search(r'<p class="counts".*?</p>', page)[0]
+    counts = dict(zip(STATUSES, map(int, re.findall(r"<b>(\d+)</b>", head)), strict=True))
+    shown = len(lab.figures()["rfa.complexity"].claims)
+    assert sum(counts.values()) == sum(len(figure.claims) for figure in figures) > shown
+    assert counts["not measured"] == sum(counts.values()) - shown
+    assert "<code>rfa.keys</code>" in page
 
 
 def test_changed_settings_are_not_judged(tmp_path):

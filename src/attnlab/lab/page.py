@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import functools
 import json
 import logging
 import os
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from attnlab import __version__
 from attnlab.common.claim import STATUSES, Verdict
+from attnlab.common.figure import Figure
 from attnlab.common.systems import systems
 from attnlab.lab import ledger, pictures, registry
 from attnlab.lab.errors import StoreUnwritable
@@ -81,10 +83,18 @@ class Chapter:
         """All its verdicts."""
         return [verdict for entry in self.entries for verdict in entry.result.verdicts]
 
+    @functools.cached_property
+    def absent(self) -> list[Figure]:
+        """The system's figures with claims that are not on the page: not asked for, or without an extra they need."""
+        shown = {entry.name for entry in self.entries}
+        of_system = [f for f in registry.figures().values() if f.name.split(".")[0] == self.name]
+        return [figure for figure in of_system if figure.claims and figure.name not in shown]
+
     @property
     def counts(self) -> Counter[str]:
-        """How many claims are in each state."""
-        return Counter(verdict.status for verdict in self.verdicts)
+        """How many of the system's claims are in each state; those that are not on the page are not measured."""
+        absent = Counter({"not measured": sum(len(figure.claims) for figure in self.absent)})
+        return Counter(verdict.status for verdict in self.verdicts) + absent
 
     @property
     def examples(self) -> list[tuple[str, Verdict, int]]:
@@ -179,13 +189,14 @@ def _render(entries: Sequence[Entry], waiting: Sequence[str]) -> str:
     texts = {name: (files / f"page.{name}").read_text(encoding="utf-8") for name in ("html.j2", "css", "js")}
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["sentence"] = sentence
-    verdicts = [verdict for entry in entries for verdict in entry.result.verdicts]
+    chapters = _chapters(entries)
+    verdicts = [verdict for chapter in chapters for verdict in chapter.verdicts]
     return environment.from_string(texts["html.j2"]).render(
         style=texts["css"],
         script=texts["js"],
-        chapters=_chapters(entries),
+        chapters=chapters,
         judged=bool(verdicts),
-        counts=Counter(verdict.status for verdict in verdicts),
+        counts=sum((chapter.counts for chapter in chapters), Counter()),
         statuses=STATUSES,
         changed=[verdict for verdict in verdicts if not verdict.as_registered],
         doubtful=[verdict for verdict in verdicts if verdict.status in ("fails", "undecided")],
