@@ -30,6 +30,8 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build", "data"]
 html_theme = "furo"
 html_title = "attnlab"
+html_static_path = ["style"]
+html_css_files = ["code.css"]
 # a reference to a name of ours must resolve; those of other libraries and the words of types need not
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(?!attnlab\.).*")]
