@@ -51,7 +51,7 @@ def fitted_with(name, state):
     options = {f"learner.{key}": BUDGET[key] for key in free}
     law = task(own_task(name), SEED + 1)
     asked = spec({"task": law, "learner": name, "n_train": N, **options})
-    learner = asked._told(law)
+    learner = asked._informed(law)
     if "random_state" in learner.get_params():
         learner.set_params(random_state=state)
     with warnings.catch_warnings():

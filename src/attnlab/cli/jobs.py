@@ -118,8 +118,8 @@ def _announce(figures: list[Figure], scale: str, missing: dict[str, int]) -> Non
     left = [figure for figure in figures if missing[figure.name]]
     minutes = of_run(missing[f.name] / f.size(scale) * f.minutes.get(scale, 0.0) for f in left)
     where = " on two cores" * (minutes > 0)
-    figures_told = f" of {len(left)} figures" * (len(left) > 1)
-    say(f"{many(sum(missing.values()), 'cell')}{figures_told} to compute, {duration(minutes)}{where}")
+    of_figures = f" of {len(left)} figures" * (len(left) > 1)
+    say(f"{many(sum(missing.values()), 'cell')}{of_figures} to compute, {duration(minutes)}{where}")
 
 
 def fastest(figures: list[Figure], scale: str, minutes: float = FAST_MINUTES) -> list[Figure]:

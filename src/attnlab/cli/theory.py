@@ -233,8 +233,8 @@ def _show(table: Table) -> None:
     if any(left.values()):
         more = ", ".join(f"{count} more {what}" for what, count in left.items() if count)
         console.print(f"… {more}: --csv or --json has them all", markup=False, highlight=False)
-    said = f"status: {asked.formula.status_text}.  source: {asked.formula.source}."
-    console.print(said, style="dim", markup=False, highlight=False)
+    origin = f"status: {asked.formula.status_text}.  source: {asked.formula.source}."
+    console.print(origin, style="dim", markup=False, highlight=False)
 
 
 def _number(value: Any) -> str:

@@ -36,9 +36,9 @@ def show(results: list[Result], *, recorded: bool, not_measured: int = 0) -> Non
             console.print(_table(title, group, recorded=recorded))
     if verdicts:
         differ = "1 differs" if len(changed) == 1 else f"{len(changed) or 'none'} differ"
-        told = f"; {differ} from the registered verdict" if recorded else ""
+        differing = f"; {differ} from the registered verdict" if recorded else ""
         statuses = [*(v.status for v in verdicts), *["not measured"] * not_measured]
-        say(f"{ledger.tally(statuses)}{told}")
+        say(f"{ledger.tally(statuses)}{differing}")
     for result in results:
         if result.figure.unjudged:
             say(f"{result.figure.name}: no claim is judged; {result.figure.unjudged}")
@@ -67,8 +67,8 @@ def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:
         status = f"[{colors[verdict.status]}]{verdict.status}[/]"
         if recorded and not verdict.as_registered:
             status += f" (registered: {verdict.registered})"
-        told = "\n".join([verdict.claim.says, *filter(None, (verdict.reason, ledger.decided_by(verdict)))])
-        name, says = escape(verdict.claim.id), escape(told)
+        text = "\n".join([verdict.claim.says, *filter(None, (verdict.reason, ledger.decided_by(verdict)))])
+        name, says = escape(verdict.claim.id), escape(text)
         value, holds = escape(ledger.interval(verdict)), escape(str(verdict.claim.holds))
         row = (name, status, value, holds, says) if wide else (status, f"[bold]{name}[/]\n{says}", f"{value}\n{holds}")
         table.add_row(*row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -31,7 +32,7 @@ def in_spans(work: Callable[[int, int], Result], n: int, threads: int) -> list[R
     """
     if threads == 1:
         return [work(0, n)]
-    size = -(-n // threads)
+    size = math.ceil(n / threads)
     spans = [(first, min(first + size, n)) for first in range(0, n, size)]
     with single_threaded_blas(), ThreadPoolExecutor(len(spans)) as pool:
         return list(pool.map(lambda span: work(*span), spans))

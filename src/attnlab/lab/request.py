@@ -72,7 +72,7 @@ def kind_of(role: Role, item: Item) -> type:
 
 
 def make(
-    role: Role, item: Item, options: Mapping[str, Any], told: Mapping[str, Any] | None = None
+    role: Role, item: Item, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
 ) -> tuple[Any, set[str]]:
     """The object, and the parameters that were given and not left at their default."""
     kind = kind_of(role, item)
@@ -83,7 +83,7 @@ def make(
     if not isinstance(item, str) and not inspect.isclass(item):
         given = changed(item) | set(options)
         return _replaced(role, item, options), given
-    values = {**(told or {}), **options}
+    values = {**(defaults or {}), **options}
     needed = [
         p.name for p in known.values() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     ]

@@ -83,7 +83,8 @@ class Spec:
 
     def columns(self) -> dict[str, Any]:
         """Every parameter, as plain values: the identity of the experiment."""
-        found = {**self.labels, **self._task_columns(), **dict(columns("learner", self._told(self.task, names=True)))}
+        learner = self._informed(self.task, names=True)
+        found = {**self.labels, **self._task_columns(), **dict(columns("learner", learner))}
         for role, name in zip(("task", "learner"), self.names, strict=True):
             if name:
                 found |= {role: name, f"{role}.class": found[role]}
@@ -125,11 +126,11 @@ class Spec:
     def build(self) -> tuple[Any, Any]:
         """The task with its truth planted, and the learner with its seed and what it needs to know."""
         task = planted(self.task, self.seeds.plant) if self.plant else self.task
-        learner = self._told(task)
+        learner = self._informed(task)
         free = [k for k, v in learner.get_params().items() if k.split("__")[-1] == "random_state" and v is None]
         return task, learner.set_params(**dict.fromkeys(free, self.seeds.learner))
 
-    def _told(self, task: Any, *, names: bool = False) -> Any:
+    def _informed(self, task: Any, *, names: bool = False) -> Any:
         """A copy of the learner with what it needs; with ``names``, where it is found if it is no plain value."""
         values = values_of(self.needs or {}, task)
         if names:

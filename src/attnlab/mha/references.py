@@ -20,8 +20,8 @@ def bayes(task: Task, learner: Any, n: int) -> float:
 
 def least_squares(task: Task, learner: AttentionLearner, n: int) -> float | None:
     """Least squares on the examples that the learner fits; None where the formula does not hold."""
-    said = least_squares_error(task, n * (learner.holdout or NOTHING).fitted)
-    return float(said) if said.converged else None
+    error = least_squares_error(task, n * (learner.holdout or NOTHING).fitted)
+    return float(error) if error.converged else None
 
 
 REFERENCES: tuple[Reference, ...] = (

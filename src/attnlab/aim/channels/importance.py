@@ -94,12 +94,12 @@ def _batches(channel: Channel, total: float, layout: Layout) -> tuple[np.ndarray
     x = np.cos((np.arange(NODES) + 0.5) * np.pi / NODES)
     log_V = np.log(total) + np.log(LOWEST) * (1 - x) / 2
     rows: list[list[float]] = []
-    began, told = time.perf_counter(), False
+    began, reported = time.perf_counter(), False
     while True:
         rows.append([])
         for value in log_V:
             rows[-1].append(sampled_strength(channel, float(np.exp(value)), total, layout, len(rows)))
-            told |= _progress(began, len(rows), told)
+            reported |= _progress(began, len(rows), reported)
         found = np.array(rows)
         if len(rows) < BATCHES:
             continue
@@ -108,9 +108,9 @@ def _batches(channel: Channel, total: float, layout: Layout) -> tuple[np.ndarray
             return log_V, found
 
 
-def _progress(began: float, batch: int, told: bool) -> bool:
+def _progress(began: float, batch: int, reported: bool) -> bool:
     seconds = time.perf_counter() - began
-    if seconds < SILENCE or told:
+    if seconds < SILENCE or reported:
         return False
     print(f"integrating the channel: batch {batch} after {seconds:.0f} s, at most {PATIENCE:.0f} s", file=sys.stderr)
     return True

@@ -42,8 +42,8 @@ def law_of(records: Records, **changed: Any) -> Task:
 
 def learner_of(task: Task, **options: Any) -> AMP:
     """AMP with the parameters of the law."""
-    told = {name: getattr(task, name) for name in AMP.needs}
-    return AMP(**told, **{"tol": 1e-6, "max_iter": 120, **options})
+    needed = {name: getattr(task, name) for name in AMP.needs}
+    return AMP(**needed, **{"tol": 1e-6, "max_iter": 120, **options})
 
 
 def solve(params: Params, seed: np.random.SeedSequence, **options: Any) -> tuple[Task, AMP]:

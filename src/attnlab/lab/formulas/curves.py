@@ -22,8 +22,8 @@ SYMBOLS = {name: rf"$\{name}$" for name in GREEK} | {"lam": r"$\lambda$", "eps":
 def check(asked: Request) -> None:
     """Whether the request can be drawn: one or two varied parameters, at least one of them a number."""
     if not 1 <= len(asked.varied) <= 2 or not _numeric(asked):
-        told = ", ".join(asked.varied) or "none"
-        raise ValueError(f"--plot needs one or two parameters with several values, one of them numbers; varied: {told}")
+        varied = ", ".join(asked.varied) or "none"
+        raise ValueError(f"--plot needs one or two parameters with several values, one numeric; varied: {varied}")
 
 
 def curves(table: Table, show: str = "") -> Canvas:

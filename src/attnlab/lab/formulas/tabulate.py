@@ -222,8 +222,8 @@ def _doubts(table: Table) -> list[str]:
     flat = [spread(row) for row in table.rows]
     loose = sum(any(not v for k, v in row.items() if k.split("[")[0].endswith("converged")) for row in flat)
     undefined = sum(any(isinstance(v, float) and math.isnan(v) for v in row.values()) for row in flat)
-    said = {"did not converge": loose, "hold a NaN": undefined}
-    return [f"{count} of {len(flat)} points {what}" for what, count in said.items() if count]
+    doubts = {"did not converge": loose, "hold a NaN": undefined}
+    return [f"{count} of {len(flat)} points {what}" for what, count in doubts.items() if count]
 
 
 def _jsonable(value: Any) -> Any:

@@ -60,8 +60,8 @@ def draw(records: Records) -> Canvas:
         points(axes[0, 2], counted, color=COLORS[i], fmt=MARKERS[i], label=f"{text}, m = {heads}")
         if method != "poles":  # which asks again for directions that fail: no number is known before
             fine = np.arange(min(counted.x), max(counted.x) + 1)
-            said = [float(query_count(int(d), method, n_heads=heads)) for d in fine]
-            line(axes[0, 2], fine, said, color=COLORS[i])
+            counts = [float(query_count(int(d), method, n_heads=heads)) for d in fine]
+            line(axes[0, 2], fine, counts, color=COLORS[i])
     axes[0, 0].set(xscale="log", yscale="log", xlabel="error of an answer", ylabel="worst head, ‖Θ̂ − Θ‖ / ‖Θ‖")
     axes[0, 1].set(yscale="log", xlabel="heads m", title="exact answers", xticks=records.values("n_heads"))
     axes[0, 2].set(yscale="log", xlabel="width d", ylabel="queries (lines: theory)", xticks=records.values("d"))

@@ -82,7 +82,7 @@ def refit_sum(rows: Rows, patterns: np.ndarray, weights: np.ndarray) -> np.ndarr
     return solution
 
 
-def find_agreement(rows: Rows, w_sum: np.ndarray, *, rounds: int = 60, deadline: float = np.inf) -> Agreement:
+def find_agreement(rows: Rows, w_sum: np.ndarray, *, max_iter: int = 60, deadline: float = np.inf) -> Agreement:
     """Graduated trimming from a crude sum of projections, on growing sets of rows.
 
     The scale starts at the 30 % quantile of the residuals and shrinks by 0.75 a round, down to the residual of the
@@ -99,7 +99,7 @@ def find_agreement(rows: Rows, w_sum: np.ndarray, *, rounds: int = 60, deadline:
             looked_at, patterns, residuals = _in_play(looked_at, patterns, residuals, scale)
         history = () if state is None else state.history
         state = Agreement(looked_at, patterns, residuals, w_sum, scale, history)
-        state = trim(state, level, rounds=rounds, deadline=deadline)
+        state = trim(state, level, max_iter=max_iter, deadline=deadline)
         w_sum = state.w_sum
     assert state is not None
     return state
@@ -112,12 +112,12 @@ def sculpt_again(rows: Rows, w_sum: np.ndarray, before: Agreement, *, deadline: 
     return trim(Agreement(*in_play, w_sum, before.scale, before.history), len(rows), deadline=deadline)
 
 
-def trim(state: Agreement, level: int, *, rounds: int = 60, deadline: float = np.inf) -> Agreement:
+def trim(state: Agreement, level: int, *, max_iter: int = 60, deadline: float = np.inf) -> Agreement:
     """Rounds of pattern regression, refit and tightening, until the scale leaves just enough interior rows."""
     enough = rows_needed(*state.rows.K.shape[1:])
     rows, patterns, residuals, w_sum, scale = state.rows, state.patterns, state.residuals, state.w_sum, state.scale
     history = list(state.history)
-    for number in range(rounds):
+    for number in range(max_iter):
         refined = refit_sum(rows, patterns, (1 + (residuals / scale) ** 2) ** -2)
         change = float(np.linalg.norm(refined - w_sum) / np.linalg.norm(refined))
         w_sum = refined

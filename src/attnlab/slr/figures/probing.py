@@ -173,8 +173,8 @@ def _draw_theory(axes: Axes, records: Records) -> None:
         "equal weights": ("uniform", "uniform"),
         "read-out, two margins": ("own", "readout"),
     }
-    for (label, (told, column)), color, marker in zip(pairs.items(), COLORS, MARKERS, strict=False):
-        x, y = (records.column(name) for name in (f"predicted_{told}_test", f"{column}_test"))
+    for (label, (predicted, column)), color, marker in zip(pairs.items(), COLORS, MARKERS, strict=False):
+        x, y = (records.column(name) for name in (f"predicted_{predicted}_test", f"{column}_test"))
         axes.plot(x, y, linestyle="", marker=marker, markersize=3.5, alpha=0.6, color=color, label=label)
     axes.set(xlabel=r"predicted from $\nu$ and the margin", ylabel="measured", xlim=(0.25, 1.03), ylim=(0.25, 1.03))
     axes.legend(loc="lower right")

@@ -125,8 +125,8 @@ def state_evolution(
     if run.reason:
         advise(f"state evolution at alpha = {alpha:g} is not resolved: {run.reason}", stacklevel=2)
     elif not run.converged:
-        said = f"state evolution at alpha = {alpha:g} did not converge (residual {run.residuals[-1]:.2g})"
-        advise(said, stacklevel=2)
+        message = f"state evolution at alpha = {alpha:g} did not converge (residual {run.residuals[-1]:.2g})"
+        advise(message, stacklevel=2)
     return _result(moves, run)
 
 
