@@ -41,7 +41,8 @@ Names = Annotated[
         metavar="NAME", help="Systems or figures; default: all.", autocompletion=completed("systems", "figures")
     ),
 ]
-Scale = Annotated[str, typer.Option(help="Size of the grids: quick or paper.", metavar="SCALE")]
+# The name is written out: typer 0.27 takes a metavar that equals the parameter's name for the option itself.
+Scale = Annotated[str, typer.Option("--scale", help="Size of the grids: quick or paper.", metavar="SCALE")]
 Workers = Annotated[
     int,
     typer.Option(help="Local processes; 0 computes in this one.", min=0, metavar="N", rich_help_panel=WHERE),
