@@ -71,6 +71,31 @@ def test_equal_keys_are_never_taken_for_agreement():
     assert regress_patterns(rows, np.eye(4))[1][0] == np.inf
 
 
+@pytest.mark.parametrize("k", range(3, 9))
+def test_patterns_lie_on_the_simplex_whatever_the_sizes(k):
+    """Equal tokens, values near the smallest numbers, and scales far apart between rows and between tokens."""
+    rng = np.random.default_rng(k)
+    r, d = 300, 4
+    tokens = rng.standard_normal((r, k, d))
+    equal = np.repeat(tokens[:, :1], k, axis=1)
+    sizes = 10.0 ** rng.uniform(-200, 100, size=(2, r, k, 1))
+    for K in (
+        equal,
+        equal - 1e-16 * tokens,
+        1e-160 * tokens,
+        1e-154 * tokens,
+        sizes[0, :, :1] * tokens,
+        sizes[1] * tokens,
+    ):
+        rows = Rows(tokens[:, 0], K, tokens[:, 1])
+        p, residuals = regress_patterns(rows, np.eye(d))
+        again, _ = regress_patterns(rows, np.eye(d), p)
+        for found in (p, again):
+            assert found.min() >= 0
+            assert np.abs(found.sum(axis=1) - 1).max() < 1e-12
+        assert not np.isnan(residuals).any()
+
+
 def test_the_derivatives_of_the_divergence_are_those_of_finite_differences():
     rng = np.random.default_rng(0)
     task = mha.Task(d=3, k=3, n_heads=1, rho=2.0)

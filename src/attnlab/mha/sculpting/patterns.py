@@ -14,6 +14,10 @@ from attnlab.mha.layer import Rows
 _CHUNK = 4096  # rows whose arrays stay in the cache
 # A weight outside the support enters it when the error falls by more than this share of the values' size.
 _SLOPE = 1e-12
+# Values closer together than this share of what is subtracted are equal up to rounding.
+_EQUAL = 1e-12
+# Twelve digits below the square of this size there are still normal numbers.
+_SMALLEST = 1e-140
 
 
 def regress_patterns(rows: Rows, w_sum: np.ndarray, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -32,14 +36,18 @@ def regress_patterns(rows: Rows, w_sum: np.ndarray, start: np.ndarray | None = N
 
 
 def _regress(values: np.ndarray, outputs: np.ndarray, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    k = values.shape[1]
+    """Patterns and residuals; a row of equal values shows nothing of its pattern: even weights, residual infinity."""
+    r, k, _ = values.shape
     centre = values.mean(axis=1)
     values, target = values - centre[:, None], outputs - centre
-    patterns = _two_tokens(values, target) if k == 2 else _active_sets(values, target, start)
-    left = target - np.einsum("rb,rbo->ro", patterns, values)
-    spread = _norms(values.reshape(len(values), -1)) / np.sqrt(k)
-    shown = spread > 1e-12 * _norms(centre)  # equal keys show nothing of the pattern
-    return patterns, np.where(shown, _norms(left) / np.where(shown, spread, 1.0), np.inf)
+    spread = _norms(values.reshape(r, -1)) / np.sqrt(k)
+    shown = spread > np.maximum(_EQUAL * (_norms(centre) + _norms(outputs)), _SMALLEST)
+    values, target, start = values[shown], target[shown], None if start is None else start[shown]
+    patterns, residuals = np.full((r, k), 1.0 / k), np.full(r, np.inf)
+    patterns[shown] = _two_tokens(values, target) if k == 2 else _active_sets(values, target, start)
+    left = target - np.einsum("rb,rbo->ro", patterns[shown], values)
+    residuals[shown] = _norms(left) / spread[shown]
+    return patterns, residuals
 
 
 def _norms(vectors: np.ndarray) -> np.ndarray:
@@ -50,7 +58,7 @@ def _norms(vectors: np.ndarray) -> np.ndarray:
 def _two_tokens(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Closed form for two tokens: the weight of the first, clipped to [0, 1]."""
     along = values[:, 0] - values[:, 1]
-    size = np.maximum(np.einsum("rd,rd->r", along, along), np.finfo(float).tiny)
+    size = np.einsum("rd,rd->r", along, along)
     first = np.clip(np.einsum("rd,rd->r", target - values[:, 1], along) / size, 0.0, 1.0)
     return np.column_stack([first, 1 - first])
 
@@ -67,7 +75,7 @@ def _active_sets(values: np.ndarray, target: np.ndarray, start: np.ndarray | Non
     gram = np.ascontiguousarray((values @ values.transpose(0, 2, 1)).transpose(1, 2, 0))
     linear = np.ascontiguousarray((values @ target[:, :, None])[..., 0].T)
     # On the simplex the all-ones block adds a constant; it makes the centred Gram matrix invertible.
-    size = np.trace(gram) + np.finfo(float).tiny
+    size = np.trace(gram)
     gram += size / k
     gram[range(k), range(k)] += 1e-12 * size
     patterns = np.full((k, r), 1.0 / k) if start is None else np.ascontiguousarray(start.T)
@@ -92,7 +100,8 @@ def _active_sets(values: np.ndarray, target: np.ndarray, start: np.ndarray | Non
         support[token[changed], moving[changed]] ^= True
         patterns[:, moving] *= support[:, moving]
         moving, gram, linear, size = moving[changed], gram[..., changed], linear[:, changed], size[changed]
-    return patterns.T
+    sums: np.ndarray = patterns.sum(axis=0)  # one up to rounding of the slopes, which grow with a far target
+    return (patterns / sums).T
 
 
 def _on_face(gram: np.ndarray, linear: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -105,7 +114,7 @@ def _on_face(gram: np.ndarray, linear: np.ndarray, inside: np.ndarray) -> tuple[
     G = gram * on
     G[range(k), range(k)] += ~inside
     uv = np.stack([linear * on, on], axis=1)
-    for i in range(k):  # elimination; G is positive definite, so that no pivot is needed
+    for i in range(k):  # elimination; G is positive definite by 1e-12 of its size, so that no row is exchanged
         G[i, i:] *= on[i]
         G[i, i] += ~inside[i]
         for j in range(i + 1, k):
