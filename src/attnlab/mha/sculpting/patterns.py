@@ -100,8 +100,8 @@ def _active_sets(values: np.ndarray, target: np.ndarray, start: np.ndarray | Non
         support[token[changed], moving[changed]] ^= True
         patterns[:, moving] *= support[:, moving]
         moving, gram, linear, size = moving[changed], gram[..., changed], linear[:, changed], size[changed]
-    sums: np.ndarray = patterns.sum(axis=0)  # one up to rounding of the slopes, which grow with a far target
-    return (patterns / sums).T
+    patterns /= patterns.sum(axis=0)  # one but for rounding of the slopes, which are large when the target is far
+    return patterns.T
 
 
 def _on_face(gram: np.ndarray, linear: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
