@@ -51,7 +51,8 @@ def product_error(precision: str, d: int = 1000, n: int = 4000) -> tuple[float, 
     with jax.enable_x64(True):
         on_device = jnp.asarray(X), jnp.asarray(task.S)
         z = np.asarray(products.measure(*on_device, probes=probes, precision=precision))
-        back = np.asarray(products.measure_adjoint(on_device[0], jnp.asarray(g), probes=probes, precision=precision))
+        adjoint = jax.jit(products.adjoint, static_argnames=("probes", "precision"))
+        back = np.asarray(adjoint(on_device[0], jnp.asarray(g), probes, precision))
     wide = X.astype(np.float64)
     exact_z = aim.indices.whiten(aim.indices.indices(wide, task.S))
     G = (g * np.array([2**-0.5, 0.5, 2**-0.5]))[:, [[0, 1], [1, 2]]]

@@ -2,13 +2,14 @@
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import log_ndtr
 
 from attnlab.aim.channels import Hardmax
-from attnlab.aim.channels.log_concave import hazard, hazard_means
+from attnlab.aim.channels.log_concave import hazard_means, log_hazard
 from attnlab.aim.indices import Layout
 
 COMPILED = jax.jit(Hardmax().g, static_argnames="layout")
@@ -52,9 +53,32 @@ def test_hazard_in_both_precisions(dtype):
     u = np.array([-60.0, -40.0, -10.0, -4.1, -3.9, 0.0, 3.0])
     expected = np.exp(-(u**2) / 2 - np.log(2 * np.pi) / 2 - log_ndtr(u))
     with jax.enable_x64(True):
-        found = np.asarray(hazard(jnp.asarray(u, dtype), jax.scipy.special.log_ndtr(jnp.asarray(u, dtype))))
+        found = np.exp(log_hazard(jnp.asarray(u, dtype), jax.scipy.special.log_ndtr(jnp.asarray(u, dtype))))
     assert found.dtype == dtype
-    np.testing.assert_allclose(found, expected, rtol=2e-5 if dtype == jnp.float32 else 1e-10)
+    np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype == jnp.float32 else 1e-10)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("k", [(-40, -40), (-15, -15), (-40, 10), (-6, 3), (-1, -40), (0, 0), (5, 5)])
+def test_both_precisions_against_extended_precision(k, sign):
+    # k = (-40, 10) with equal signs has a second mean of 1e-134, below float32: its distance is absolute
+    a, b = np.sqrt(1.5) * np.array(k), np.array([-1, -sign]) / np.sqrt(2)
+    rate = lambda u: mpmath.npdf(u) / mpmath.ncdf(u)  # noqa: E731
+    lines = [lambda x, p=p, q=q: p + q * x for p, q in zip(a, b, strict=True)]
+    log_p = lambda x: -(x**2) / 2 + sum(mpmath.log(mpmath.ncdf(line(x))) for line in lines)  # noqa: E731
+    slope = lambda x: -x + sum(q * rate(line(x)) for q, line in zip(b, lines, strict=True))  # noqa: E731
+    with mpmath.workdps(40):
+        first = -(np.minimum(a, 0) @ b) / (1 + b[a < 0] @ b[a < 0])
+        top = mpmath.findroot(slope, first)
+        ends = [top + x for x in (-14, -5, 0, 5, 14)]
+        weight = lambda x: mpmath.exp(log_p(x) - log_p(top))  # noqa: E731
+        mass = mpmath.quad(weight, ends)
+        exact = [float(mpmath.quad(lambda x, f=f: weight(x) * rate(f(x)), ends) / mass) for f in lines]
+    for dtype in ("float32", "float64"):
+        with jax.enable_x64(dtype == "float64"):
+            found = jax.jit(hazard_means)(jnp.asarray(a, dtype), jnp.asarray(b, dtype))[1]
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, exact, rtol=1e-6, atol=1e-30)
 
 
 @pytest.mark.parametrize("lead", [-40.0, -8.0, 0.0, 6.0])

@@ -26,16 +26,14 @@ TAIL = {"float32": (-4.0, 24), "float64": (-40.0, 3)}
 HALF_LOG = float(np.log(2 * np.pi) / 2)  # a Python number keeps float32 arrays float32
 
 
-def hazard(u: jax.Array, log_phi: jax.Array) -> jax.Array:
-    r"""phi(u) / Phi(u) from log Phi(u): for u = -t far in the tail t + 1/(t + 2/(t + 3/(t + ...)))."""
+def log_hazard(u: jax.Array, log_phi: jax.Array) -> jax.Array:
+    r"""log of phi(u) / Phi(u) from log Phi(u): for u = -t far in the tail of t + 1/(t + 2/(t + 3/(t + ...)))."""
     tail, most = TAIL[str(u.dtype)]
     t = jnp.maximum(-u, -tail)
     fraction = t
     for depth in range(most, 0, -1):
         fraction = t + depth / fraction
-    near = u >= tail
-    ratio = jnp.exp(jnp.where(near, -(u**2) / 2 - HALF_LOG - log_phi, 0.0))
-    return jnp.where(near, ratio, fraction)
+    return jnp.where(u >= tail, -(u**2) / 2 - HALF_LOG - log_phi, jnp.log(fraction))
 
 
 def hazard_means(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -52,10 +50,19 @@ def hazard_means(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     nodes = x[..., None] + spread[..., None] * xi
     u = a[..., None, :] + b[..., None, :] * nodes[..., None]
     log_phi = log_ndtr(u)
-    log_p = jnp.log(weights) + xi**2 / 2 - nodes**2 / 2 + log_phi.sum(axis=-1)
+    log_rate = log_hazard(u, log_phi)
+    # log Phi = -u^2/2 - log sqrt(2 pi) - log lambda: in the tails these squares and x^2 are large and nearly cancel, so
+    # that float32 would keep four digits of the integrand. Their sum is one square about its centre.
+    tail = a + b * x[..., None] < 0
+    far, slope = jnp.where(tail, a, 0.0), jnp.where(tail, b, 0.0)
+    narrow = 1 + (slope**2).sum(axis=-1, keepdims=True)
+    centre = -(far * slope).sum(axis=-1, keepdims=True) / narrow
+    smooth = jnp.where(tail[..., None, :], -log_rate, log_phi).sum(axis=-1)
+    log_p = jnp.log(weights) + xi**2 / 2 - narrow * (nodes - centre) ** 2 / 2 + smooth
     log_z = logsumexp(log_p, axis=-1, keepdims=True)
-    means = jnp.einsum("...j,...ji->...i", jnp.exp(log_p - log_z), hazard(u, log_phi))
-    return log_z[..., 0] + jnp.log(spread), means
+    means = jnp.einsum("...j,...ji->...i", jnp.exp(log_p - log_z), jnp.exp(log_rate))
+    squares = (far**2).sum(axis=-1) - (narrow * centre**2)[..., 0]
+    return log_z[..., 0] + jnp.log(spread) - squares / 2 - HALF_LOG * tail.sum(axis=-1), means
 
 
 def _slope_and_curvature(a: jax.Array, b: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -63,5 +70,5 @@ def _slope_and_curvature(a: jax.Array, b: jax.Array, x: jax.Array) -> tuple[jax.
     Newton's method cannot run away.
     """
     u = a + b * x[..., None]
-    rate = hazard(u, log_ndtr(u))
+    rate = jnp.exp(log_hazard(u, log_ndtr(u)))
     return -x + (b * rate).sum(axis=-1), 1 + (b**2 * jnp.clip(rate * (u + rate), 0.0, 1.0)).sum(axis=-1)

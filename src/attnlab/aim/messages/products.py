@@ -87,9 +87,3 @@ def sweep(
 def measure(X: jax.Array, S: jax.Array, *, probes: Probes, precision: str = "highest") -> jax.Array:
     """``forward`` of tokens as they are, compiled."""
     return forward(probes.view(X), S, probes, precision)
-
-
-@functools.partial(jax.jit, static_argnames=("probes", "precision"))
-def measure_adjoint(X: jax.Array, g: jax.Array, *, probes: Probes, precision: str = "highest") -> jax.Array:
-    """``adjoint`` of tokens as they are, compiled."""
-    return adjoint(probes.view(X), g, probes, precision)
