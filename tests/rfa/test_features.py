@@ -143,7 +143,7 @@ def test_a_gram_matrix_spread_over_four_devices_is_that_of_one():
 
 
 def test_a_missing_gpu_is_named():
-    with pytest.raises(ValueError, match="needs a device that JAX can see"):
+    with pytest.raises(ValueError, match="JAX sees no GPU"):
         backend(Compute("gpu"))
 
 

@@ -144,7 +144,7 @@ def test_bad_input_is_named():
         kernel([X[0], X[1, :2]], kind="rfmlp")
     with pytest.raises(ValueError, match="NaN or infinity"):
         kernel(np.full_like(X, np.nan))
-    with pytest.raises(ValueError, match="needs a device that JAX can see"):
+    with pytest.raises(ValueError, match="JAX sees no GPU"):
         kernel(X, device="gpu")
 
 

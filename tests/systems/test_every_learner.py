@@ -4,9 +4,11 @@ import functools
 import inspect
 import warnings
 
+import jax
 import numpy as np
 import pytest
 
+from attnlab.common.compute import Compute
 from attnlab.lab import registry
 from attnlab.lab.describe import parameters
 from attnlab.lab.request import spec
@@ -44,7 +46,7 @@ def fitted(name):
     return fitted_with(name, SEED)
 
 
-def fitted_with(name, state):
+def fitted_with(name, state, **machine):
     kind = registry.learners()[name]
     known = kind().get_params() if not required_of_learner(kind) else {}
     free = [key for key in BUDGET if isinstance(known.get(key), int) and key not in getattr(kind, "needs", ())]
@@ -54,6 +56,7 @@ def fitted_with(name, state):
     learner = asked._informed(law)
     if "random_state" in learner.get_params():
         learner.set_params(random_state=state)
+    learner.set_params(**machine)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return learner.fit(*law.sample(N, SEED + 2))
@@ -141,6 +144,16 @@ def test_every_fit_says_how_it_ended(name):
     assert isinstance(learner.n_iter_, int)
     assert isinstance(learner.stop_reason_, str)
     assert learner.stop_reason_
+
+
+PLACED = [n for n in LEARNERS if "compute" in inspect.signature(registry.learners()[n]).parameters]
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="a GPU is here")
+@pytest.mark.parametrize("name", PLACED)
+def test_a_device_that_is_not_there_is_refused(name):
+    with pytest.raises(ValueError, match=r"JAX sees no GPU|is supported by solver"):
+        fitted_with(name, SEED, compute=Compute(device="gpu"))
 
 
 def accepts_weights(method):

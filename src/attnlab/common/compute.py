@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from attnlab.common.validation import integer, one_of, positive
+
+if TYPE_CHECKING:
+    import jax
 
 DEVICES = ("auto", "cpu", "gpu")
 DTYPES = ("auto", "float32", "float64")
@@ -54,3 +59,24 @@ class Compute:
                     f"supported: {', '.join(names) or 'none'}"
                 )
         return self
+
+
+def jax_device(name: str) -> jax.Device:
+    """The device that a name means; ``auto`` is JAX's own choice, and an absent one is an error."""
+    import jax
+
+    try:
+        return jax.devices(None if one_of("device", name, DEVICES) == "auto" else name)[0]
+    except RuntimeError as absent:
+        raise ValueError(f"device is {name!r} and JAX sees no {name.upper()}; use 'cpu' or 'auto'") from absent
+
+
+def placed(compute: Compute | None, owner: object, *options: str) -> AbstractContextManager[object]:
+    """A block in which JAX computes on the device of ``compute``; ``options`` are those ``owner`` supports besides."""
+    device = (compute or Compute()).supports(owner, "device", *options).device
+    if device == "auto":  # a block of the caller's own with another default device stays in force
+        return nullcontext()
+    import jax
+
+    block: AbstractContextManager[object] = jax.default_device(jax_device(device))
+    return block

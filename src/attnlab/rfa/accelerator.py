@@ -15,9 +15,9 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from attnlab.common.compute import jax_device
 from attnlab.rfa.backend import solve_shifted
 from attnlab.rfa.features import FeatureMap
-from attnlab.rfa.kernels import jax_device
 
 
 @functools.partial(jax.jit, static_argnames=("feature_map", "precision"))

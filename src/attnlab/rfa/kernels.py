@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from attnlab.common.compute import DEVICES
+from attnlab.common.compute import jax_device
 from attnlab.common.threads import thread_count
 from attnlab.common.validation import integer, one_of
 from attnlab.rfa.activations import ACTIVATIONS, Activation, Relu
@@ -214,15 +214,6 @@ def kernel(
     if pooled:
         return K[None] if by_class else K
     return np.stack([K[0], K[1] - K[0]]) if by_class else K
-
-
-def jax_device(device: str) -> jax.Device:
-    """The device that a name means; ``gpu`` without one is an error that says so."""
-    platform = jax.default_backend() if one_of("device", device, DEVICES) == "auto" else device
-    try:
-        return jax.devices(platform)[0]
-    except RuntimeError as absent:
-        raise ValueError(f"device={device!r} needs a device that JAX can see; none was found") from absent
 
 
 def _activation(kind: str | Activation) -> Activation:

@@ -26,12 +26,11 @@ import numpy as np
 from jaxtyping import Float
 
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.compute import Compute
+from attnlab.common.compute import Compute, placed
 from attnlab.common.law import from_law
 from attnlab.common.precision import float64
 from attnlab.common.seeds import Seed, seed_sequence, stream
 from attnlab.common.validation import integer, nonnegative, positive
-from attnlab.slr.device import placed
 from attnlab.slr.task import Task
 from attnlab.slr.theory.dynamics import check_overlaps
 from attnlab.slr.theory.overlaps import Setting, setting

@@ -43,7 +43,7 @@ def oracle(task: Task, learner: OraclePredictor, n: int) -> float | None:
     """Known directions: the noise of the output."""
     if as_link(learner.link) != task.law or learner.W is None or not np.array_equal(learner.W, task.W):
         return None
-    return _error(task.law, _key((1 - 1e-12) * np.eye(task.rank)), "plugin")
+    return _error(task.law, _key((1 - 1e-12) * np.eye(task.rank)), "plug-in")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -8,7 +8,7 @@ from attnlab import aim
 
 def test_the_overlap_follows_the_flow_of_its_own_teacher():
     task = aim.Task(40, seed=1)
-    model = aim.OnlineSGD(40, step=0.15, batch=256, random_state=2).fit(task, 4.0)
+    model = aim.OnlineSGD(40, step=0.15, batch_size=256, random_state=2).fit(task, 4.0)
     flow = aim.theory.sgd_flow(model.trace_["time"], spectrum=np.linalg.eigvalsh(task.S))
     # the start is random: differences of order 1/d
     assert np.abs(model.trace_["overlap"] - flow.overlap).max() < 0.05
@@ -23,7 +23,7 @@ def test_error_and_overlap_at_d_100(loss, step):
     ends = {4: [], 8: []}
     for seed in range(3):
         task = aim.Task(100, seed=seed)
-        model = aim.OnlineSGD(100, loss, step=step, batch=256, random_state=seed).fit(task, 8.0)
+        model = aim.OnlineSGD(100, loss, step=step, batch_size=256, random_state=seed).fit(task, 8.0)
         flow = aim.theory.sgd_flow(model.trace_["time"], loss=loss, spectrum=np.linalg.eigvalsh(task.S))
         for time, found in ends.items():
             i = int(np.argmin(np.abs(model.trace_["time"] - time)))
@@ -38,7 +38,7 @@ def test_error_and_overlap_at_d_100(loss, step):
 def test_the_slope_is_the_gradient_of_the_mean_loss():
     rng = np.random.default_rng(0)
     X, y = aim.Task(6, tokens=3, seed=1).sample(5)
-    model = aim.OnlineSGD(4, batch=64, step=1e-3, random_state=0).fit(X, y)
+    model = aim.OnlineSGD(4, batch_size=64, step=1e-3, random_state=0).fit(X, y)
     W, direction = rng.standard_normal((2, 6, 4))
 
     def loss(W):
@@ -52,7 +52,7 @@ def test_the_slope_is_the_gradient_of_the_mean_loss():
 def test_one_pass_over_data_predicts():
     task = aim.Task(16, seed=3)
     X, y = task.sample(20000, seed=4)
-    model = aim.OnlineSGD(16, step=0.2, batch=100, random_state=0).fit(X, y)
+    model = aim.OnlineSGD(16, step=0.2, batch_size=100, random_state=0).fit(X, y)
     assert model.n_iter_ == 200
     assert "value" not in model.trace_
     assert model.score(*task.sample(500, seed=5)) > 0.5
@@ -69,4 +69,4 @@ def test_bad_parameters_are_named(options, message):
 
 def test_steps_that_are_too_large_are_named():
     with pytest.warns(UserWarning, match="step d / batch"):
-        aim.OnlineSGD(8, step=1.0, batch=8, random_state=0).fit(aim.Task(8), 0.5)
+        aim.OnlineSGD(8, step=1.0, batch_size=8, random_state=0).fit(aim.Task(8), 0.5)

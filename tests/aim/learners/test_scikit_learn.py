@@ -20,7 +20,7 @@ LEARNERS = [
     aim.AMP(max_iter=3),
     aim.GradientDescent(4, optimizer=aim.Adam(n_steps=3), random_state=0),
     aim.NuclearNorm(0.1, max_iter=3),
-    aim.OnlineSGD(4, batch=16, step=0.1, random_state=0),
+    aim.OnlineSGD(4, batch_size=16, step=0.1, random_state=0),
     aim.DeepAMP(layers=1, max_iter=3),
 ]
 WITHOUT_DATA = (

@@ -1,4 +1,5 @@
 import time
+from contextlib import nullcontext
 
 import jax
 import jax.numpy as jnp
@@ -128,10 +129,9 @@ def test_the_learner_reaches_the_device_step(monkeypatch):
         calls.append(len(rows))
         return levenberg_marquardt_on_device(rows, theta, **options)
 
-    monkeypatch.setattr(place, "chosen_device", lambda compute: FakeDevice())
-    monkeypatch.setattr(place, "on_device", lambda compute: jax.default_device(jax.devices("cpu")[0]))
+    monkeypatch.setattr(place, "jax_device", lambda name: FakeDevice())
     monkeypatch.setattr(place, "levenberg_marquardt_on_device", device_step)
-    monkeypatch.setattr("attnlab.mha.learners.attention_learner.on_device", place.on_device)
+    monkeypatch.setattr("attnlab.mha.learners.attention_learner.placed", lambda *options: nullcontext())
     task = mha.Task(d=8, k=4, n_heads=2)
     learner = mha.AttentionLearner(2, compute=Compute(device="gpu"), random_state=0).fit(*task.sample(300))
     assert calls
@@ -146,7 +146,7 @@ class FakeDevice:
 
 
 def test_what_does_not_fit_on_the_device_names_the_rank(monkeypatch):
-    monkeypatch.setattr(place, "chosen_device", lambda compute: FakeDevice())
+    monkeypatch.setattr(place, "jax_device", lambda name: FakeDevice())
     with pytest.raises(ValueError, match=r"take 39 GB and the device has 1 GB; give rank="):
         place.full_solver(Compute(device="gpu"), 12, 64)
     assert place.full_solver(Compute(), 1, 4) is fit_rows

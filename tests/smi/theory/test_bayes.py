@@ -78,7 +78,7 @@ def test_single_location_against_its_own_theory():
 
 def test_generalization_error_of_two_layers():
     for Q, plugin, bayes in [((0, 0), 0.3870, 0.3024), ((0, 0.2), 0.3504, 0.2947)]:
-        for predictor, value in (("plugin", plugin), ("bayes", bayes)):
+        for predictor, value in (("plug-in", plugin), ("bayes", bayes)):
             found = generalization_error("deep_attention", np.diag(Q), predictor=predictor)
             assert abs(found - value) < 4 * found.error + 3e-4
 

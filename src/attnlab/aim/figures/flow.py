@@ -32,7 +32,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> Record:
         task.d,
         params["loss"],
         step=params["step"],
-        batch=params["batch"],
+        batch_size=params["batch"],
         init=params["init"],
         random_state=branch(seed, "learner"),
     ).fit(task, params["time"])

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 
 from attnlab.aim.channels import Channel
@@ -23,7 +22,7 @@ from attnlab.aim.messages.device import DeviceMessages
 from attnlab.aim.spectrum import check_rho
 from attnlab.aim.token_stream import TokenStream
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.compute import Compute
+from attnlab.common.compute import Compute, jax_device
 from attnlab.common.precision import float64
 from attnlab.common.validation import finite_array, integer, positive, real
 
@@ -120,7 +119,7 @@ class AMP(IndexedPredictor, MessagePassing):
         X, summary = self._check_data(X, y)
         n, _, d = X.shape
         compute = Compute() if self.compute is None else self.compute
-        blas = compute.devices is None and (compute.device == "cpu" or jax.default_backend() == "cpu")
+        blas = compute.devices is None and jax_device(compute.device).platform == "cpu"
         kind = BlasMessages if blas else DeviceMessages
         messages = kind(X, summary, self.law, self.layout_, compute)
 

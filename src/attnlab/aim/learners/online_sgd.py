@@ -35,7 +35,7 @@ class OnlineSGD(IndexedPredictor):
     ----------
     width : columns of W.
     loss : ``squared_output`` (here half of |y_hat - y|^2) or ``cross_entropy``.
-    step, batch : epsilon, and sequences in each step.
+    step, batch_size : epsilon, and sequences in each step.
     init : sigma^2, the start W is iid N(0, sigma^2/d).
     weight_decay : gamma.
     channel : as in :class:`attnlab.aim.Task`.
@@ -47,7 +47,7 @@ class OnlineSGD(IndexedPredictor):
     converged_, n_iter_, stop_reason_ : all sequences were used and W is finite.
 
     >>> from attnlab import aim
-    >>> model = aim.OnlineSGD(20, step=0.1, batch=64, random_state=1).fit(aim.Task(20, seed=1), 2.0)
+    >>> model = aim.OnlineSGD(20, step=0.1, batch_size=64, random_state=1).fit(aim.Task(20, seed=1), 2.0)
     >>> bool(model.trace_["overlap"][-1] > 0.2)
     True
     """
@@ -61,7 +61,7 @@ class OnlineSGD(IndexedPredictor):
         loss: str = "squared_output",
         *,
         step: float = 0.3,
-        batch: int = 256,
+        batch_size: int = 256,
         init: float = 0.7,
         weight_decay: float = 0.0,
         channel: str | Channel = "softmax",
@@ -70,7 +70,7 @@ class OnlineSGD(IndexedPredictor):
         self.width = width
         self.loss = loss
         self.step = step
-        self.batch = batch
+        self.batch_size = batch_size
         self.init = init
         self.weight_decay = weight_decay
         self.channel = channel
@@ -79,7 +79,7 @@ class OnlineSGD(IndexedPredictor):
     def fit(self, X: Any, y: Any) -> OnlineSGD:
         """One pass over sequences X and outputs y; or ``fit(task, time)``: fresh sequences of a task up to a time."""
         self.law.check_loss(self.loss)
-        batch, step = integer("batch", self.batch, low=1), positive("step", self.step)
+        batch, step = integer("batch_size", self.batch_size, low=1), positive("step", self.step)
         task = X if isinstance(X, Task) else None
         if task is not None:
             if not (task.tied and task.mask == "full"):

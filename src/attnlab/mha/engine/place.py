@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
-import jax
 import numpy as np
 
-from attnlab.common.compute import Compute
+from attnlab.common.compute import Compute, jax_device
 from attnlab.mha.engine.device import levenberg_marquardt_on_device
 from attnlab.mha.engine.iterated import LARGE, fit_rows
 from attnlab.mha.engine.levenberg_marquardt import Fit
-
-
-def chosen_device(compute: Compute) -> Any:
-    """The JAX device that ``compute.device`` names; an absent GPU is an error."""
-    if compute.device == "cpu":
-        return jax.devices("cpu")[0]
-    accelerators = [device for device in jax.devices() if device.platform != "cpu"]
-    if compute.device == "gpu" and not accelerators:
-        raise ValueError("compute.device is 'gpu' and JAX sees no GPU; use 'cpu' or 'auto'")
-    return accelerators[0] if accelerators else jax.devices("cpu")[0]
-
-
-def on_device(compute: Compute) -> AbstractContextManager[Any]:
-    """A block in which JAX computes on the chosen device."""
-    context: AbstractContextManager[Any] = jax.default_device(chosen_device(compute))
-    return context
 
 
 def padded(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -44,7 +26,7 @@ def padded(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def full_solver(compute: Compute, m: int, d: int) -> Callable[..., Fit]:
     """The Levenberg-Marquardt step for all entries of Theta: by BLAS, or on an accelerator when there is one."""
-    device = chosen_device(compute)
+    device = jax_device(compute.device)
     if device.platform == "cpu" or (compute.device == "auto" and m * d * d < LARGE):
         return fit_rows
     needed, memory = 16 * (m * d * d) ** 2, _memory(device, compute)

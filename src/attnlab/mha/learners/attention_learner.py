@@ -10,14 +10,14 @@ import numpy as np
 
 from attnlab.common.advice import advise
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.compute import Compute
+from attnlab.common.compute import Compute, placed
 from attnlab.common.seeds import Seed
 from attnlab.common.validation import integer, one_of
 from attnlab.mha.alignment import equivalences
 from attnlab.mha.engine.levenberg_marquardt import Fit
 from attnlab.mha.engine.low_rank import race_factors
 from attnlab.mha.engine.moments import moment_basis, moment_features
-from attnlab.mha.engine.place import full_solver, on_device
+from attnlab.mha.engine.place import full_solver
 from attnlab.mha.engine.race import race, random_starts
 from attnlab.mha.learners.base import check_examples
 from attnlab.mha.learners.certified import CertifiedRegressor, Prepared
@@ -112,7 +112,7 @@ class AttentionLearner(CertifiedRegressor):
 
         def fit(m: int) -> Fit:
             begun = time.monotonic()
-            with on_device(compute):
+            with placed(compute, self, "memory"):
                 found = self._race(m, ready, compute) if self.rank is None else self._factored(m, ready)
             seconds[m] = time.monotonic() - begun
             return found

@@ -15,13 +15,13 @@ from jaxtyping import Array, Float, Int
 from scipy.optimize import minimize
 
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.compute import Compute
+from attnlab.common.compute import Compute, placed
 from attnlab.common.precision import float64
 from attnlab.common.seeds import Seed, jax_key, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.mha.engine.damped import EXACT_FIT, OUT_OF_STEPS, OUT_OF_TIME, SETTLED
-from attnlab.mha.engine.place import on_device, padded
+from attnlab.mha.engine.place import padded
 from attnlab.mha.engine.race import Budget
 from attnlab.mha.engine.variable_projection import regress, row_patterns, through_patterns
 from attnlab.mha.layer import Rows, rows_of
@@ -131,7 +131,7 @@ class GradientLearner(LayerRegressor):
                 runs.append(_projected_lbfgs(rows, theta, max_iter, tol, budget))
                 continue
             flat = np.concatenate([theta.ravel(), w.ravel()])
-            with on_device(compute):
+            with placed(compute, self):
                 if self.method == "lbfgs":
                     runs.append(_lbfgs(tokens, outputs, flat, m, max_iter, tol, budget))
                 else:

@@ -10,11 +10,11 @@ from jaxtyping import Float
 from scipy import special
 
 from attnlab.common.advice import advise
+from attnlab.common.compute import placed
 from attnlab.common.precision import float64
 from attnlab.common.seeds import branch, jax_key, seed_sequence, spawn, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import finite_array, integer, nonnegative, positive
-from attnlab.slr.device import placed
 from attnlab.slr.learners.tokens import TokenRegressor
 from attnlab.slr.theory.overlaps import Setting, step_limit
 

@@ -16,12 +16,11 @@ from scipy import integrate
 
 from attnlab.common.advice import advise
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.compute import Compute
+from attnlab.common.compute import Compute, placed
 from attnlab.common.law import from_law
 from attnlab.common.precision import float64
 from attnlab.common.prediction import Prediction
 from attnlab.common.validation import finite_array, integer, nonnegative, positive
-from attnlab.slr.device import placed
 from attnlab.slr.namespace import jax_namespace
 from attnlab.slr.task import Task
 from attnlab.slr.theory import overlaps as formula

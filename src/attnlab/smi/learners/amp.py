@@ -57,7 +57,7 @@ class AMP(DirectionsPredictor):
         (arXiv:2502.02545).
     kick : directions whose self-overlap is below it receive noise up to this size, the finite-d form of infinitesimal
         side information: a direction that becomes learnable late has left the range of the arithmetic otherwise.
-    prediction : ``plugin`` or ``bayes``, the mean output at the estimate or averaged over its error.
+    prediction : ``plug-in`` or ``bayes``, the mean output at the estimate or averaged over its error.
     random_state : of the start and the kicks.
 
     Attributes
@@ -90,7 +90,7 @@ class AMP(DirectionsPredictor):
         tol: float = 1e-5,
         init: str = "random",
         kick: float = 1e-3,
-        prediction: str = "plugin",
+        prediction: str = "plug-in",
         random_state: Seed = None,
     ) -> None:
         self.link = link

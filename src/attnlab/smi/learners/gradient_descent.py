@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from attnlab.common.compute import Compute, placed
 from attnlab.common.seeds import Seed, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, nonnegative, positive
@@ -32,6 +33,7 @@ class GradientDescent(DirectionsPredictor):
     step, n_steps : largest learning rate, and number of steps.
     ridge : penalty on W.
     tol : training loss per sequence below which the data count as fitted.
+    compute : the device on which to train; ``auto`` is JAX's default one.
     random_state : of the starts.
 
     Attributes
@@ -54,6 +56,7 @@ class GradientDescent(DirectionsPredictor):
         n_steps: int = 1000,
         ridge: float = 0.0,
         tol: float = 1e-4,
+        compute: Compute | None = None,
         random_state: Seed = None,
     ) -> None:
         self.link = link
@@ -62,6 +65,7 @@ class GradientDescent(DirectionsPredictor):
         self.n_steps = n_steps
         self.ridge = ridge
         self.tol = tol
+        self.compute = compute
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> GradientDescent:
@@ -74,11 +78,12 @@ class GradientDescent(DirectionsPredictor):
             raise ValueError(f"link {self.law} has a mean output without a gradient; give it a smooth mean")
         rng = stream(self.random_state, "learner", "smi")
         W = rng.standard_normal((n_starts, self.law.rank, X.shape[2]))
-        tokens = jnp.asarray(X / np.sqrt(X.shape[2]), jnp.float32)
-        trained, losses = _train(
-            self.law, n_steps, jnp.asarray(W, jnp.float32), tokens, jnp.asarray(y, jnp.float32), rate, ridge
-        )
-        self.weights_, self.losses_ = np.asarray(trained, np.float64), np.asarray(losses, np.float64)
+        tokens = np.asarray(X / np.sqrt(X.shape[2]), np.float32)
+        with placed(self.compute, self):
+            trained, losses = _train(
+                self.law, n_steps, np.asarray(W, np.float32), tokens, np.asarray(y, np.float32), rate, ridge
+            )
+            self.weights_, self.losses_ = np.asarray(trained, np.float64), np.asarray(losses, np.float64)
         best = int(np.argmin(np.where(np.isfinite(self.losses_), self.losses_, np.inf)))
         self.W_, self.loss_ = self.weights_[best], float(self.losses_[best])
         fitted = bool(self.loss_ <= tol)

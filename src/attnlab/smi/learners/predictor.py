@@ -18,7 +18,7 @@ from attnlab.smi.check import checked
 from attnlab.smi.link import Link
 from attnlab.smi.outputs import mean_function, spread_mean
 
-PREDICTIONS = ("plugin", "bayes")
+PREDICTIONS = ("plug-in", "bayes")
 
 
 class DirectionsPredictor(BaseEstimator):
@@ -54,7 +54,7 @@ class DirectionsPredictor(BaseEstimator):
         check_is_fitted(self, "W_")
         X = check_tokens(X, n_tokens=self.law.tokens, d=self.W_.shape[1])
         z = X @ self.W_.T / np.sqrt(self.W_.shape[1])
-        if one_of("prediction", getattr(self, "prediction", "plugin"), PREDICTIONS) == "plugin":
+        if one_of("prediction", getattr(self, "prediction", "plug-in"), PREDICTIONS) == "plug-in":
             return _plug_in(self.law, z)
         return spread_mean(self.law, z, self.V_)
 

@@ -18,7 +18,7 @@ from attnlab.smi.task import Task
 from attnlab.smi.theory.gains import draw, points_of, roots
 from attnlab.smi.theory.overlap import overlap_matrix
 
-PREDICTORS = ("bayes", "plugin")
+PREDICTORS = ("bayes", "plug-in")
 
 
 @float64
@@ -33,7 +33,7 @@ def generalization_error(
     r"""Squared error of a fresh output, summed over its entries, when the estimate has the overlaps Q.
 
     .. math:: \mathbb{E}\,|y - \mathbb{E}[y | \omega]|^2 \;(\text{bayes}), \qquad
-              \mathbb{E}\,|y - \mathrm{mean}(\omega)|^2 \;(\text{plugin})
+              \mathbb{E}\,|y - \mathrm{mean}(\omega)|^2 \;(\text{plug-in})
 
     with :math:`z \sim N(0, I)` and :math:`\omega = zQ + \zeta(QV)^{1/2}`, V = I - Q. E[y | omega] averages the mean
     output over z given omega; the error uses a product of two independent averages, which has no bias from their noise.
@@ -52,7 +52,7 @@ def generalization_error(
     flat = jnp.asarray(normals.reshape(replicates * draws, -1))
     drawn = jax.vmap(lambda x: draw(link, x, root))(flat)
     y, omega = np.asarray(drawn.y), np.asarray(drawn.omega)
-    if predictor == "plugin":
+    if predictor == "plug-in":
         first = again = np.asarray(jax.vmap(mean_function(link))(jnp.asarray(omega)))
     else:
         first, again = (spread_mean(link, omega, V, which) for which in (0, 1))

@@ -10,7 +10,7 @@ from scipy import linalg
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from attnlab.common.compute import Compute
+from attnlab.common.compute import Compute, jax_device
 from attnlab.common.stopping import ended
 from attnlab.common.validation import finite_array, integer, nonnegative, one_of, positive
 from attnlab_icl.learners.solvers import Fit, Gram, conjugate_gradients, dual
@@ -135,7 +135,7 @@ class LinearAttention(RegressorMixin, BaseEstimator):
         import jax
         import jax.numpy as jnp
 
-        place = jax.devices("gpu")[0]
+        place = jax_device(device)
         with jax.enable_x64(True):
             Q, C, y, options["inverse"] = jax.device_put((Q, C, y, options["inverse"]), place)
             return conjugate_gradients(Q, C, y, penalty, xp=jnp, **options)
