@@ -95,6 +95,12 @@ def test_the_time_of_every_figure_is_told_before_it_starts(tmp_path):
     assert re.search(r"\d+ cells of \d+ figures to compute, about [\d.]+ min on two cores\n$", told)
 
 
+def test_a_dry_run_counts_what_the_store_lacks(reproduced):
+    folder, _ = reproduced
+    result = attnlab("reproduce", "slr.manifold", "--store", folder / "s.sqlite", "--dry-run", cwd=folder)
+    assert result.stdout.endswith("every cell is in the store\n")
+
+
 def test_the_ledger_alone_is_written_as_json(reproduced, tmp_path):
     folder, _ = reproduced
     result = attnlab("report", "--store", folder / "s.sqlite", "--ledger", tmp_path / "claims.json")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from attnlab.lab.engine import Engine
     from attnlab.lab.live import LivePage
     from attnlab.lab.outcome import Outcome
-    from attnlab.lab.runner import Result, Shard
+    from attnlab.lab.runner import Missing, Result, Shard
     from attnlab.lab.store import Store
 
 # Expected minutes on two cores of what --only-fast computes.
@@ -56,7 +56,7 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
     if job.dry_run:
         for figure in runnable:
             say(f"{figure.name}: {many(figure.size(scale), 'cell')}, {duration(figure.minutes.get(scale, 0.0))}")
-        _announce(runnable, scale, {figure.name: figure.size(scale) for figure in runnable})
+        _announce(runnable, scale, _counts(runnable, scale, job))
         raise typer.Exit
     with Store(job.store, writable=True) as store:
         beside = registry.figures().values() if job.recorded else []
@@ -73,15 +73,31 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
     return results
 
 
+def _counts(figures: list[Figure], scale: str, job: Job) -> dict[str, int]:
+    """How many cells of each figure are missing; all of them where there is no store yet."""
+    from attnlab.lab.store import Store
+
+    if not job.store.exists():
+        return {figure.name: figure.size(scale) for figure in figures}
+    with Store(job.store) as store:
+        return _missing(figures, scale, job, store).counts
+
+
+def _missing(figures: list[Figure], scale: str, job: Job, store: Store) -> Missing:
+    from attnlab.lab.runner import missing_cells
+
+    options = {"retry_failed": job.retry_failed, "keep_old": job.keep_old}
+    return missing_cells(figures, scale, store, shard=job.shard, stream=job.stream, **options)
+
+
 def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: LivePage | None = None) -> None:
     """Compute and commit the cells that are missing; the page is renewed after each finished figure."""
     from attnlab.lab.progress import reporting
-    from attnlab.lab.runner import compute_cells, missing_cells
+    from attnlab.lab.runner import compute_cells
 
     for note in store.notes:
         say(note)
-    options = {"retry_failed": job.retry_failed, "keep_old": job.keep_old}
-    cells = missing_cells(figures, scale, store, shard=job.shard, stream=job.stream, **options)
+    cells = _missing(figures, scale, job, store)
     if not len(cells):  # nothing to start workers for
         return
     if not job.quiet:
@@ -116,6 +132,9 @@ def _announce(figures: list[Figure], scale: str, missing: dict[str, int]) -> Non
     from attnlab.lab.durations import of_run
 
     left = [figure for figure in figures if missing[figure.name]]
+    if not left:
+        say("every cell is in the store")
+        return
     minutes = of_run(missing[f.name] / f.size(scale) * f.minutes.get(scale, 0.0) for f in left)
     where = " on two cores" * (minutes > 0)
     of_figures = f" of {len(left)} figures" * (len(left) > 1)
