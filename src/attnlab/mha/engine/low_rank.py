@@ -5,8 +5,8 @@ W is the regression on the mean keys Z of all heads. At a point, Z is linearised
 
 .. math:: Jv = P(\mathrm{d}Z(v)\,W), \qquad J^\top u = \mathrm{d}Z^\top\big((Pu)\,W^\top\big),
 
-so that nothing of the size of :math:`(m d^2)^2` is ever made: memory is about R m (k + d + 4 r) numbers for R = n k
-rows, and a product costs :math:`2R[m(8rd + 8kr + 4kd + 2do) + 4mdo]` flops. After each step the factors are balanced,
+so that nothing of the size of :math:`(m d^2)^2` is ever made: memory is about R m (k + 3 d + 4 r) numbers for R = n k
+rows, and a product costs :math:`2R[m(4rd + 4kr + 2ko) + 2mdo]` flops. After each step the factors are balanced,
 :math:`A^\top A = B^\top B`: the freedom :math:`A \to AG,\ B \to BG^{-\top}` would cost the conjugate gradients their
 convergence.
 
@@ -55,13 +55,19 @@ class Linear(NamedTuple):
     nmse: Array
 
 
-def _mean_keys(factors: Factors, X: Array) -> Array:
-    """Mean keys of all heads, ``(n k, m d)``; attention of all tokens of an example at once."""
+def _patterns(factors: Factors, X: Array) -> Array:
+    """Patterns of all heads, ``(n, k, m k)``; attention of all tokens of an example at once."""
     A, B = factors
     n, k, _ = X.shape
     queries, keys = (jnp.einsum("nkd,mdr->nmkr", X, F) for F in (A, B))
     patterns = jax.nn.softmax(queries @ keys.transpose(0, 1, 3, 2), axis=-1)
-    return (patterns @ X[:, None]).transpose(0, 2, 1, 3).reshape(n * k, -1)
+    return patterns.transpose(0, 2, 1, 3).reshape(n, k, -1)
+
+
+def _mean_keys(factors: Factors, X: Array) -> Array:
+    """Mean keys of all heads, ``(n k, m d)``."""
+    n, k, _ = X.shape
+    return (_patterns(factors, X).reshape(n, -1, k) @ X).reshape(n * k, -1)
 
 
 def _regression(Z: Array, Y: Array) -> Linear:
@@ -84,17 +90,21 @@ def evaluate(factors: Factors, X: Array, Y: Array) -> tuple[Array, Array]:
 
 def products(factors: Factors, X: Array, Y: Array) -> tuple[Callable[[Factors], Factors], Factors]:
     """The function v -> J^T J v and the right-hand side J^T R."""
-    Z, push = jax.linearize(lambda f: _mean_keys(f, X), factors)
-    pull = jax.linear_transpose(push, factors)
+    Z = _mean_keys(factors, X)
     found = _regression(Z, Y)
+    n, k, d = X.shape
+    # Patterns times the values X W take k numbers a head where mean keys times W take d.
+    values = jnp.einsum("nkd,mdo->nmko", X, found.W.reshape(-1, d, Y.shape[1])).reshape(n, -1, Y.shape[1])
+    _, push = jax.linearize(lambda f: (_patterns(f, X) @ values).reshape(n * k, -1), factors)
+    pull = jax.linear_transpose(push, factors)
+    # Orthonormal columns: one triangular solve a point in place of two a product.
+    basis = linalg.solve_triangular(found.factor, Z.T, lower=True)
 
-    def project(u: Array) -> Any:
-        return u - Z @ linalg.cho_solve((found.factor, True), Z.T @ u)
+    def product(v: Factors) -> Factors:
+        moved = push(v)
+        return pull(moved - basis.T @ (basis @ moved))[0]
 
-    def transpose(u: Array) -> Factors:
-        return pull(u @ found.W.T)[0]
-
-    return lambda v: transpose(project(push(v) @ found.W)), transpose(found.left)
+    return product, pull(found.left)[0]
 
 
 @jax.jit

@@ -129,16 +129,17 @@ def step_flops(task: Task, rows: int) -> Prediction:
 def product_flops(task: Task, rank: int, rows: int) -> Prediction:
     r"""Floating-point operations of one product :math:`J^\top J v` in the factors of heads of low rank.
 
-    .. math:: 2R\,[m(8rd + 8kr + 4kd + 2do) + 4mdo]
+    .. math:: 2R\,[m(4rd + 4kr + 2ko) + 2mdo]
 
-    for R rows; the regression of a step adds :math:`R(md)^2 + (md)^3/3`, in ``detail`` as ``regression``.
+    for R rows; a step adds :math:`2R(md)^2 + (md)^3/3` for the regression and an orthonormal basis of the mean keys, in
+    ``detail`` as ``regression``.
 
     Source: derived here.  Status: exact to leading order.
     """
     m, d, k, o = task.n_heads, task.d, integer("k", task.k, low=2), task.outputs
     r, R = integer("rank", rank, low=1, high=d), integer("rows", rows, low=1)
-    product = 2.0 * R * (m * (8 * r * d + 8 * k * r + 4 * k * d + 2 * d * o) + 4 * m * d * o)
-    return Prediction(product, detail={"regression": R * float(m * d) ** 2 + float(m * d) ** 3 / 3})
+    product = 2.0 * R * m * (4 * r * d + 4 * k * r + 2 * k * o + 2 * d * o)
+    return Prediction(product, detail={"regression": 2 * R * float(m * d) ** 2 + float(m * d) ** 3 / 3})
 
 
 def net_size(n_heads: int, net_points: int) -> Prediction:
