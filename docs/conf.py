@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +11,7 @@ import attnlab
 from attnlab.common.systems import systems
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # parts of pages are made by modules beside this one
 
 project = "attnlab"
 author = "The attnlab developers"
@@ -130,13 +132,16 @@ def fill(app, docname, source):
     elif docname == "extending":
         source[0] = re.sub(r"<!-- files (\w+) -->", lambda found: files_of(found[1]), source[0])
     elif docname == "claims":
-        from attnlab.lab import ledger, registry
-        from attnlab.lab.claims import ledger_page
+        import claims_page
 
-        page = ledger_page.markdown(registry.figures().values(), ledger.measured(f"{app.srcdir}/data"))
+        from attnlab.lab import ledger, registry
+
+        page = claims_page.markdown(registry.figures().values(), ledger.measured(f"{app.srcdir}/data"))
         source[0] = source[0].replace("<!-- ledger -->", page)
     elif docname == "exact":
-        from attnlab.lab.formulas import exactness, formula
+        import exactness
+
+        from attnlab.lab.formulas import formula
 
         source[0] = source[0].replace("<!-- exactness -->", exactness.markdown(formula.formulas().values()))
 

@@ -49,9 +49,9 @@ class LengthWeighted(RegressorMixin, BaseEstimator):
 
 
 learners = ["own.LengthWeighted", "RFA", "kernel", "RFMLP", "softmax", "linear"]
-standings = lab.arena(["own.LongestToken"], learners, n=[30, 120, 480], seeds=2)
+comparison = lab.arena(["own.LongestToken"], learners, n=[30, 120, 480], seeds=2)
 for learner in learners:
-    curve = standings.result.records.curve("n_train", "relative_error", task="own.LongestToken", learner=learner)
+    curve = comparison.result.records.curve("n_train", "relative_error", task="own.LongestToken", learner=learner)
     plt.errorbar(curve.x, curve.mean, curve.sem, fmt="o:", capsize=2, label=learner)
 plt.gca().set(xlabel="samples n", ylabel="error / error of the null predictor")
 plt.legend(loc="upper right", ncols=2)

@@ -10,15 +10,15 @@ Each learner gets the same examples of a task; the Bayes error stands beside. Ad
 
 from attnlab import lab
 
-standings = lab.arena(["slr.spiked"], ["RFA", "softmax", "linear"], n=[60, 240], seeds=2)
-standings
+comparison = lab.arena(["slr.spiked"], ["RFA", "softmax", "linear"], n=[60, 240], seeds=2)
+comparison
 
 # %%
 # One number of it: mean error over the seeds and its 95 % interval, relative to predicting the mean.
 
-standings.error("slr.spiked", "softmax")
+comparison.error("slr.spiked", "softmax")
 
 # %%
 # Learning curves.
 
-standings.curves()
+comparison.curves()

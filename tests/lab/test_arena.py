@@ -15,7 +15,7 @@ from attnlab.common.arena import query
 from attnlab.lab import own
 from attnlab.lab.contests.contest import contest
 from attnlab.lab.contests.memory import measured
-from attnlab.lab.contests.tasks import posed
+from attnlab.lab.contests.tasks import arena_tasks
 from attnlab.lab.spec import Spec
 
 
@@ -67,8 +67,8 @@ def test_all_learners_of_a_task_see_the_same_examples():
         pass
 
     lab.add(Checksum), lab.add(Same)
-    standings = lab.arena(["slr.max", "aim.weight"], ["own.Checksum", "own.Same"], n=[5, 9], seeds=2)
-    records = standings.result.records
+    comparison = lab.arena(["slr.max", "aim.weight"], ["own.Checksum", "own.Same"], n=[5, 9], seeds=2)
+    records = comparison.result.records
     for task in ("slr.max", "aim.weight"):
         first, second = (records.where(task=task, learner=name).column("mse") for name in ("own.Checksum", "own.Same"))
         assert np.array_equal(first, second)
@@ -77,17 +77,17 @@ def test_all_learners_of_a_task_see_the_same_examples():
 
 def test_the_null_predictor_has_relative_error_one_on_every_task():
     lab.add(Mean)
-    standings = lab.arena(learners=["own.Mean"], n=[50], seeds=1)
-    assert {row["task"] for row in standings.result.records} == set(posed("quick"))
-    assert np.allclose(standings.result.records.column("relative_error"), 1)
+    comparison = lab.arena(learners=["own.Mean"], n=[50], seeds=1)
+    assert {row["task"] for row in comparison.result.records} == set(arena_tasks("quick"))
+    assert np.allclose(comparison.result.records.column("relative_error"), 1)
 
 
 def test_your_own_task_meets_the_library():
     lab.add(FirstToken), lab.add(Mean)
-    standings = lab.arena(["own.FirstToken"], ["linear", "own.Mean"], n=[600], seeds=2)
+    comparison = lab.arena(["own.FirstToken"], ["linear", "own.Mean"], n=[600], seeds=2)
     # noiseless and linear; the mean of y is off by its standard error, 1/n of the variance
-    assert standings.error("own.FirstToken", "linear").value < 3 / 600
-    assert standings.error("own.FirstToken", "own.Mean").value == pytest.approx(1)
+    assert comparison.error("own.FirstToken", "linear").value < 3 / 600
+    assert comparison.error("own.FirstToken", "own.Mean").value == pytest.approx(1)
 
 
 def test_an_edited_learner_is_computed_anew(tmp_path):
@@ -117,7 +117,7 @@ def test_a_wrong_request_is_refused_before_anything_runs(monkeypatch, request_, 
 
 
 def test_each_task_says_where_its_query_is():
-    queries = {name: query(task) for name, (task, _) in posed("quick").items()}
+    queries = {name: query(task) for name, (task, _) in arena_tasks("quick").items()}
     assert queries["rfa.key_power"] == "given"
     assert queries["aim.weight"] == "first"
     assert queries["slr.max"] == queries["mha.layer"] == "none"
@@ -134,13 +134,13 @@ def test_who_cannot_take_a_task_declines_with_a_reason():
 
 def test_who_fails_is_shown_as_failed_and_the_others_go_on():
     lab.add(Mean), lab.add(Broken)
-    standings = lab.arena(["slr.max", "mha.layer"], ["own.Mean", "own.Broken", "AMP"], n=[20], seeds=2)
-    status = {(row["task"], row["learner"]): row["status"] for row in standings.table}
+    comparison = lab.arena(["slr.max", "mha.layer"], ["own.Mean", "own.Broken", "AMP"], n=[20], seeds=2)
+    status = {(row["task"], row["learner"]): row["status"] for row in comparison.table}
     assert status["slr.max", "own.Broken"] == "failed"
     assert status["slr.max", "own.Mean"] == "done"
     assert status["mha.layer", "AMP"] == "declined"
-    assert "it broke" in standings.result.failed[0].error
-    texts = {text.get_text() for axes in standings.draw().axes for text in axes.texts}
+    assert "it broke" in comparison.result.failed[0].error
+    texts = {text.get_text() for axes in comparison.draw().axes for text in axes.texts}
     assert {"failed", "1.000\n±0.000"} <= texts
 
 
@@ -150,8 +150,8 @@ def test_predictions_of_a_wrong_shape_fail_instead_of_broadcasting():
             return np.zeros((len(X), 1))
 
     lab.add(Column)
-    standings = lab.arena(["slr.max"], ["own.Column"], n=[20], seeds=1)
-    assert "predictions must have shape (2000,), got (2000, 1)" in standings.result.failed[0].error
+    comparison = lab.arena(["slr.max"], ["own.Column"], n=[20], seeds=1)
+    assert "predictions must have shape (2000,), got (2000, 1)" in comparison.result.failed[0].error
 
 
 def test_a_store_makes_the_second_run_compute_nothing_and_hold_no_times(tmp_path, monkeypatch):
@@ -168,7 +168,7 @@ def test_one_attention_weight_is_as_hard_as_one_linear_measurement():
     for alpha in (0.1, 0.25, 0.4):
         half = float(aim.theory.mmse(alpha / 2, 0.5, tokens=2))
         assert half == pytest.approx(float(aim.theory.mmse(alpha, 0.5, tokens=1, channel="linear")), abs=1e-6)
-    task, _ = posed("quick")["aim.weight"]
+    task, _ = arena_tasks("quick")["aim.weight"]
     spec = Spec(task, Mean(), round(0.25 * task.d**2))
     references = spec.theory(task, Mean())
     error = float(aim.theory.mmse(0.125, 0.5, tokens=2))
@@ -176,24 +176,24 @@ def test_one_attention_weight_is_as_hard_as_one_linear_measurement():
 
 
 def test_theory_of_a_tuned_learner_is_that_of_its_chosen_ridge():
-    standings = lab.arena(["rfa.key_power", "slr.spiked"], ["kernel", "linear"], n=[256], seeds=2)
+    comparison = lab.arena(["rfa.key_power", "slr.spiked"], ["kernel", "linear"], n=[256], seeds=2)
     for task, learner in (("rfa.key_power", "kernel"), ("slr.spiked", "linear")):
-        (row,) = [r for r in standings.table if (r["task"], r["learner"]) == (task, learner)]
+        (row,) = [r for r in comparison.table if (r["task"], r["learner"]) == (task, learner)]
         # two seeds of 256 examples scatter by a few per cent; the theory is asymptotic
         assert row["relative_error"] == pytest.approx(row["theory"], rel=0.2)
 
 
 def test_the_report_holds_heat_map_curves_costs_and_the_table(tmp_path):
     lab.add(Mean)
-    standings = lab.arena(["slr.max", "mha.noisy"], ["linear", "own.Mean"], n=[20, 40], seeds=2)
-    standings = dataclasses.replace(standings, memory={"linear": 3.0, "own.Mean": 1.0})
-    page = standings.report(tmp_path)
+    comparison = lab.arena(["slr.max", "mha.noisy"], ["linear", "own.Mean"], n=[20, 40], seeds=2)
+    comparison = dataclasses.replace(comparison, memory={"linear": 3.0, "own.Mean": 1.0})
+    page = comparison.report(tmp_path)
     assert all(name in page.read_text() for name in ("arena.curves", "arena.cost"))
     lines = (tmp_path / "arena_table.csv").read_text().splitlines()
-    assert len(lines) == 1 + len(standings.table)
+    assert len(lines) == 1 + len(comparison.table)
     assert (tmp_path / "arena_scalar.csv").read_text().splitlines()[0] == "learner,slr.max"
-    assert len(standings.curves().axes) == 2
-    assert standings.result.draw().axes
+    assert len(comparison.curves().axes) == 2
+    assert comparison.result.draw().axes
 
 
 def test_peak_memory_counts_what_a_cell_allocates(tmp_path):
@@ -203,10 +203,10 @@ def test_peak_memory_counts_what_a_cell_allocates(tmp_path):
             return super().fit(X, y)
 
     lab.add(Hungry)
-    standings = lab.arena(["slr.max"], ["own.Hungry"], n=[20], seeds=1)
-    memory = measured(standings, tmp_path).memory["own.Hungry"]
+    comparison = lab.arena(["slr.max"], ["own.Hungry"], n=[20], seeds=1)
+    memory = measured(comparison, tmp_path).memory["own.Hungry"]
     assert 75 < memory < 160
-    assert measured(standings, tmp_path).memory["own.Hungry"] == memory  # kept, not measured again
+    assert measured(comparison, tmp_path).memory["own.Hungry"] == memory  # kept, not measured again
 
 
 OWN_FILE = """
@@ -250,9 +250,9 @@ def test_the_command_line_refuses_wrong_names_in_one_line(tmp_path):
 
 @pytest.mark.slow
 def test_message_passing_on_the_layer_follows_its_bayes_error():
-    n = round(0.1 * posed("paper")["aim.layer"].task.d ** 2)
-    standings = lab.arena(["aim.layer"], ["AMP"], n=[n], seeds=4, scale="paper")
-    (row,) = [row for row in standings.table if row["status"] == "reference"]
-    error = standings.error("aim.layer", "AMP")
+    n = round(0.1 * arena_tasks("paper")["aim.layer"].task.d ** 2)
+    comparison = lab.arena(["aim.layer"], ["AMP"], n=[n], seeds=4, scale="paper")
+    (row,) = [row for row in comparison.table if row["status"] == "reference"]
+    error = comparison.error("aim.layer", "AMP")
     # d = 48: finite-size shifts of the estimation error are 2/d at d = 60, 120, 240 (tests/aim), 4 % of the null here
     assert abs(error.value - row["relative_error"]) < (error.high - error.low) / 2 + 0.04

@@ -1,6 +1,7 @@
 """The table of what is exact and what is not."""
 
-from attnlab.lab.formulas.exactness import markdown, markup
+from exactness import markdown, markup
+
 from attnlab.lab.formulas.formula import formulas
 
 

@@ -70,8 +70,8 @@ def test_a_learner_of_ones_own_is_told_the_heads_in_a_sweep(told):
 
 
 def test_it_enters_the_arena_and_the_planner(told):
-    standings = lab.arena(["mha.layer"], ["own.Told"], n=[100], seeds=1, engine=SerialEngine())
-    assert standings.error("mha.layer", "own.Told").value < 1e-20
+    comparison = lab.arena(["mha.layer"], ["own.Told"], n=[100], seeds=1, engine=SerialEngine())
+    assert comparison.error("mha.layer", "own.Told").value < 1e-20
     law = {"task.d": 4, "task.k": 3, "task.n_heads": 2}
     found = lab.plan("mha.Task", 1e-6, learners=["own.Told"], set=law, seeds=2, engine=SerialEngine())
     assert found.needs[0].measured.value <= 16

@@ -89,6 +89,6 @@ def test_what_smi_brings_to_the_arena():
 
 @pytest.mark.slow
 def test_message_passing_meets_the_bayes_error_in_the_arena():
-    standings = lab.arena(["smi.phase"], ["smi AMP", "linear"], n=[240], seeds=2)
-    error = {name: standings.error("smi.phase", name)[0] for name in ("smi AMP", "linear")}
+    comparison = lab.arena(["smi.phase"], ["smi AMP", "linear"], n=[240], seeds=2)
+    error = {name: comparison.error("smi.phase", name)[0] for name in ("smi AMP", "linear")}
     assert error["smi AMP"] < 0.5 < error["linear"]  # two seeds gave 0.18 (Bayes 0.173) and 1.06

@@ -8,14 +8,14 @@ from attnlab import lab, persist
 
 def test_the_learners_of_contexts_beat_those_that_cannot_read_them():
     names = ["linear attention", "ridge in context", "linear"]
-    standings = lab.arena(["icl.contexts"], names, n=[240], seeds=2)
-    errors = {name: standings.error("icl.contexts", name).value for name in names}
+    comparison = lab.arena(["icl.contexts"], names, n=[240], seeds=2)
+    errors = {name: comparison.error("icl.contexts", name).value for name in names}
     assert errors["ridge in context"] < errors["linear attention"] < 0.5 < 0.8 < errors["linear"]
 
 
 def test_no_other_task_is_taken():
-    standings = lab.arena(["slr.max"], ["linear attention", "linear"], n=[60], seeds=1)
-    assert "made for other tasks" in {str(reason) for reason in standings.declined.values()}
+    comparison = lab.arena(["slr.max"], ["linear attention", "linear"], n=[60], seeds=1)
+    assert "made for other tasks" in {str(reason) for reason in comparison.declined.values()}
 
 
 def test_a_plan_stands_beside_its_theory():

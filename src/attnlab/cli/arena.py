@@ -16,7 +16,7 @@ from attnlab.common.words import many
 
 if TYPE_CHECKING:
     from attnlab.lab.contests.contest import Contest
-    from attnlab.lab.contests.table import Standings
+    from attnlab.lab.contests.table import Comparison
 
 
 def arena(
@@ -67,22 +67,22 @@ def _run(request: Contest, job: Job, memory_workers: int | None) -> int:
 
     with Store(job.store, writable=True) as store:
         compute([request.figure], request.scale, job, store)
-        standings = request.standings(collect(request.figure, request.scale, store))
+        comparison = request.comparison(collect(request.figure, request.scale, store))
     if memory_workers is not None:
-        standings = measured(standings, job.out, memory_workers)
-    page = standings.report(job.out)
-    _show(standings)
-    show([standings.result], recorded=False)
+        comparison = measured(comparison, job.out, memory_workers)
+    page = comparison.report(job.out)
+    _show(comparison)
+    show([comparison.result], recorded=False)
     console.print(f"report: {page}", soft_wrap=True)
-    return exit_code([standings.result], recorded=False)
+    return exit_code([comparison.result], recorded=False)
 
 
-def _show(standings: Standings) -> None:
+def _show(comparison: Comparison) -> None:
     """The errors at the largest number of examples, as a table."""
     from attnlab.lab.contests.table import KINDS
 
     for kind in KINDS:
-        if rows := standings.matrix(kind):
+        if rows := comparison.matrix(kind):
             table = Table(*rows[0], title=f"{kind} tasks: error / null error", title_justify="left")
             for row in rows:
                 table.add_row(*row.values())
@@ -90,11 +90,11 @@ def _show(standings: Standings) -> None:
 
 
 def _list() -> None:
-    from attnlab.lab.contests.learners import entered
-    from attnlab.lab.contests.tasks import posed
+    from attnlab.lab.contests.learners import arena_learners
+    from attnlab.lab.contests.tasks import arena_tasks
 
-    console.print("tasks: " + ", ".join(posed("quick")), highlight=False)
-    console.print("learners: " + ", ".join(entered()), highlight=False)
+    console.print("tasks: " + ", ".join(arena_tasks("quick")), highlight=False)
+    console.print("learners: " + ", ".join(arena_learners()), highlight=False)
 
 
 def _words(text: str) -> list[str]:

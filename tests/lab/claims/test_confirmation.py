@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import json
 
+import claims_page
 import pytest
 import typer
 from toy_figures import CLAIM, FIGURE
@@ -11,7 +12,7 @@ from toy_figures import CLAIM, FIGURE
 from attnlab import cli, lab
 from attnlab.common.claim import at_most
 from attnlab.lab import ledger
-from attnlab.lab.claims import confirmation, ledger_page
+from attnlab.lab.claims import confirmation
 from attnlab.lab.engine import SerialEngine
 from attnlab.lab.runner import collect, compute_cells, missing_cells
 from attnlab.lab.store import Store
@@ -89,7 +90,7 @@ def test_the_page_counts_all_claims_and_labels_what_is_exploratory(tmp_path):
     first, fresh = both_streams(tmp_path, figure)
     ledger.write([first], "quick", tmp_path / "claims_quick.json")
     everything = [figure, dataclasses.replace(FIGURE, name="toy.later", claims=(unmeasured,))]
-    page = ledger_page.markdown(everything, ledger.measured(tmp_path))
+    page = claims_page.markdown(everything, ledger.measured(tmp_path))
     assert "| quick scale | 2 | 0 | 0 | 1 |" in page
     assert "| quick scale, on fresh seeds | 0 | 0 | 0 | 3 |" in page
     assert "| paper scale | 0 | 0 | 0 | 3 |" in page
@@ -97,7 +98,7 @@ def test_the_page_counts_all_claims_and_labels_what_is_exploratory(tmp_path):
     assert r"a \| b" in page
     assert "1 are exploratory, 1 of these not yet decided" in page
     ledger.write([first], "quick", tmp_path / "claims_quick.json", [fresh])
-    page = ledger_page.markdown(everything, ledger.measured(tmp_path))
+    page = claims_page.markdown(everything, ledger.measured(tmp_path))
     assert "| quick scale, on fresh seeds | 2 | 0 | 0 | 1 |" in page
     assert "(exploratory)" not in page
     assert "Of 2 claims that hold and were run again on fresh seeds, 2 held again." in page

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from attnlab.common.arena import Declined
 from attnlab.common.figure import Figure
 from attnlab.common.validation import integer, one_of
-from attnlab.lab.contests.learners import entered
-from attnlab.lab.contests.table import Key, Standings, draw
-from attnlab.lab.contests.tasks import kind, posed
+from attnlab.lab.contests.learners import arena_learners
+from attnlab.lab.contests.table import Comparison, Key, draw
+from attnlab.lab.contests.tasks import arena_tasks, kind
 from attnlab.lab.engine import Engine
 from attnlab.lab.request import run_spec
 from attnlab.lab.runner import Result, run
@@ -34,9 +34,9 @@ class Contest:
     learners: list[str]
     declined: dict[Key, str]
 
-    def standings(self, result: Result) -> Standings:
+    def comparison(self, result: Result) -> Comparison:
         """What came of it."""
-        return Standings(result, self.declined, self.tasks, self.learners)
+        return Comparison(result, self.declined, self.tasks, self.learners)
 
 
 def contest(
@@ -49,7 +49,7 @@ def contest(
 ) -> Contest:
     """Check a request and find out which learners can take which tasks; nothing is computed."""
     one_of("scale", scale, SEEDS)
-    known_tasks, known_learners = posed(scale), entered()
+    known_tasks, known_learners = arena_tasks(scale), arena_learners()
     chosen = {name: known_tasks[one_of("task", name, known_tasks)] for name in tasks or known_tasks}
     field = {name: known_learners[one_of("learner", name, known_learners)] for name in learners or known_learners}
     seeds = integer("seeds", SEEDS[scale] if seeds is None else seeds, low=1)
@@ -93,7 +93,7 @@ def arena(
     scale: str = "quick",
     engine: Engine | None = None,
     store: str | os.PathLike[str] | None = None,
-) -> Standings:
+) -> Comparison:
     """Put learners against tasks on equal data.
 
     Parameters
@@ -105,9 +105,9 @@ def arena(
     engine, store : as in :func:`attnlab.lab.run`.
 
     >>> from attnlab import lab
-    >>> standings = lab.arena(["slr.max"], ["linear"], n=[200], seeds=2)
-    >>> standings.error("slr.max", "linear").value < 1
+    >>> comparison = lab.arena(["slr.max"], ["linear"], n=[200], seeds=2)
+    >>> comparison.error("slr.max", "linear").value < 1
     True
     """
     request = contest(tasks, learners, n=n, seeds=seeds, scale=scale)
-    return request.standings(run(request.figure, scale, engine=engine, store=store))
+    return request.comparison(run(request.figure, scale, engine=engine, store=store))

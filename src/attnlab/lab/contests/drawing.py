@@ -29,7 +29,7 @@ Row = Mapping[str, Any]
 def heat_map(table: Records) -> Canvas:
     """Learner by task, the error in each field; tasks that share their learners stand together."""
     blocks = _blocks(table)
-    learners = [played(table, tasks) for tasks in blocks]
+    learners = [learners_on(table, tasks) for tasks in blocks]
     rows = max(map(len, learners))
     columns = sum(map(len, blocks))
     canvas, plots = panels(
@@ -125,7 +125,7 @@ def _heading(table: Records, task: str) -> str:
     return f"{task.replace('.', chr(10), 1)}\nn = {size(table, task)}"
 
 
-def looks(names: Sequence[str], order: Sequence[str]) -> dict[str, tuple[str, str]]:
+def styles(names: Sequence[str], order: Sequence[str]) -> dict[str, tuple[str, str]]:
     """A colour for each learner of a panel, and a marker that is its own among all."""
     hues = itertools.cycle(HUES)
     return {
@@ -146,14 +146,14 @@ def curves(table: Records) -> Canvas:
             plot.set_axis_off()
             continue
         task, block = entry
-        _panel(plot, table, task, looks([name for name in played(table, block) if name != "Bayes"], order))
+        _panel(plot, table, task, styles([name for name in learners_on(table, block) if name != "Bayes"], order))
         handles |= dict(zip(*reversed(plot.get_legend_handles_labels()), strict=True))
     canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(8, len(handles)))
     return canvas
 
 
-def _panel(plot: Axes, table: Records, task: str, looks: Mapping[str, tuple[str, str]]) -> None:
-    for name, (color, marker) in looks.items():
+def _panel(plot: Axes, table: Records, task: str, styles: Mapping[str, tuple[str, str]]) -> None:
+    for name, (color, marker) in styles.items():
         rows = _sorted(table, task, name, "done")
         if not rows:
             continue
@@ -204,16 +204,16 @@ def costs(rows: Records) -> Canvas:
 
 def _blocks(table: Records) -> list[list[str]]:
     """Scalar tasks, then sequence tasks."""
-    played = [row for row in table if row["status"] in ("done", "failed")]
-    kinds = dict.fromkeys(row["kind"] for row in played)
-    return [list(dict.fromkeys(row["task"] for row in played if row["kind"] == kind)) for kind in kinds]
+    fitted = [row for row in table if row["status"] in ("done", "failed")]
+    kinds = dict.fromkeys(row["kind"] for row in fitted)
+    return [list(dict.fromkeys(row["task"] for row in fitted if row["kind"] == kind)) for kind in kinds]
 
 
-def played(table: Records, tasks: list[str]) -> list[str]:
-    """Who entered any of the tasks, in order, Bayes last."""
-    entered = {r["learner"] for r in table if r["task"] in tasks and r["status"] in ("done", "failed", "reference")}
+def learners_on(table: Records, tasks: list[str]) -> list[str]:
+    """The learners that were fitted to any of the tasks, in order, Bayes last."""
+    found = {r["learner"] for r in table if r["task"] in tasks and r["status"] in ("done", "failed", "reference")}
     order = dict.fromkeys(row["learner"] for row in table)
-    return sorted(entered, key=lambda name: (name == "Bayes", list(order).index(name)))
+    return sorted(found, key=lambda name: (name == "Bayes", list(order).index(name)))
 
 
 def _sorted(table: Records, task: str, learner: str, status: str) -> list[Row]:

@@ -14,7 +14,7 @@ from attnlab.common.arena import Forms
 from attnlab.lab import registry
 
 
-def entered() -> dict[str, Forms]:
+def arena_learners() -> dict[str, Forms]:
     """All learners by name, and the user's own (:func:`attnlab.lab.add`).
 
     A learner of your own enters scalar tasks; with a class attribute ``takes = "sequence"`` those with an output for

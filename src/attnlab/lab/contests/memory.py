@@ -14,7 +14,7 @@ from pathlib import Path
 import cloudpickle
 
 from attnlab.common.figure import Cell
-from attnlab.lab.contests.table import Standings
+from attnlab.lab.contests.table import Comparison
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NPROC": "1"}
 
@@ -56,27 +56,27 @@ def _peak() -> float:
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # in bytes on macOS
 
 
-def measured(standings: Standings, folder: str | os.PathLike[str], workers: int = 1) -> Standings:
-    """The standings with the peak memory of each learner, at the most examples on the first task that it finished.
+def measured(comparison: Comparison, folder: str | os.PathLike[str], workers: int = 1) -> Comparison:
+    """The comparison with the peak memory of each learner, at the most examples on the first task that it finished.
 
     Measurements are kept in ``memory.json`` in the folder; a cell that was measured before is not measured again.
     """
     kept = Path(folder) / "memory.json"
     known: dict[str, float] = json.loads(kept.read_text()) if kept.exists() else {}
-    largest = _largest(standings)
+    largest = _largest(comparison)
     missing = [cell for cell in largest.values() if cell.id not in known]
     known |= dict(zip([cell.id for cell in missing], measure(missing, workers), strict=True))
     if missing:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(known, indent=1) + "\n")
-    return dataclasses.replace(standings, memory={name: known[cell.id] for name, cell in largest.items()})
+    return dataclasses.replace(comparison, memory={name: known[cell.id] for name, cell in largest.items()})
 
 
-def _largest(standings: Standings) -> dict[str, Cell]:
+def _largest(comparison: Comparison) -> dict[str, Cell]:
     """One finished cell for each learner."""
-    done = {cell.id for cell in standings.result.cells if cell.status == "done"}
-    cells = [cell for cell in standings.result.figure.cells(standings.result.scale) if cell.id in done]
-    cells.sort(key=lambda cell: (standings.tasks.index(cell.params["task"]), -cell.params["n_train"]))
+    done = {cell.id for cell in comparison.result.cells if cell.status == "done"}
+    cells = [cell for cell in comparison.result.figure.cells(comparison.result.scale) if cell.id in done]
+    cells.sort(key=lambda cell: (comparison.tasks.index(cell.params["task"]), -cell.params["n_train"]))
     found: dict[str, Cell] = {}
     for cell in cells:
         found.setdefault(cell.params["learner"], cell)

@@ -16,7 +16,7 @@ import numpy as np
 
 from attnlab.common.records import Estimate, Records
 from attnlab.common.statistics import estimate, mean, of
-from attnlab.lab.contests.drawing import costs, curves, field_text, heat_map, last, played, size
+from attnlab.lab.contests.drawing import costs, curves, field_text, heat_map, last, learners_on, size
 from attnlab.lab.page import report
 from attnlab.lab.runner import Result
 from attnlab.lab.store import StoredCell
@@ -28,13 +28,13 @@ Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Standings:
+class Comparison:
     """The results of an arena.
 
     Attributes
     ----------
     result : the records of all cells, as :func:`attnlab.lab.run` gives them.
-    declined : (task, learner, n) of whoever could not enter, with the reason.
+    declined : (task, learner, n) of the learners that cannot take a task, with the reason.
     tasks, learners : all that were asked for, in order.
     memory : peak memory in MB by learner, where it was measured (:func:`attnlab.lab.contests.memory.measure`).
     """
@@ -66,7 +66,7 @@ class Standings:
     def matrix(self, kind: str) -> list[dict[str, str]]:
         """Learner by task, for ``scalar`` or ``sequence`` tasks: the error at the most examples, or why none."""
         tasks = list(dict.fromkeys(row["task"] for row in self.table if row["kind"] == kind))
-        names = played(self.table, tasks)
+        names = learners_on(self.table, tasks)
         return [{"learner": name, **{task: self._field(task, name) for task in tasks}} for name in names]
 
     def _field(self, task: str, learner: str) -> str:
@@ -157,7 +157,7 @@ def summary(
     seconds: Mapping[Key, float],
     kinds: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """The rows of the table, for tasks that somebody entered."""
+    """The rows of the table, for tasks that at least one learner took."""
     groups: dict[Key, list[Mapping[str, Any]]] = {}
     for row in records:
         groups.setdefault(_key(row), []).append(row)

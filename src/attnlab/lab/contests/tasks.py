@@ -10,19 +10,19 @@ from attnlab.common.arena import SCALAR
 from attnlab.lab import registry
 
 
-class Posed(NamedTuple):
+class ArenaTask(NamedTuple):
     """A task of the arena at one scale, with the numbers of examples by default."""
 
     task: Any
     sizes: tuple[int, ...]
 
 
-def posed(scale: str) -> dict[str, Posed]:
+def arena_tasks(scale: str) -> dict[str, ArenaTask]:
     """All tasks by name, and the user's own (:func:`attnlab.lab.add`) with their defaults."""
     entries = {name: entry for room in registry.arenas() for name, entry in room.TASKS.items()}
-    found = {name: Posed(entry.task(scale), entry.sizes[scale]) for name, entry in entries.items()}
+    found = {name: ArenaTask(entry.task(scale), entry.sizes[scale]) for name, entry in entries.items()}
     own = {name: item for name, item in registry.tasks().items() if name.startswith("own.")}
-    return found | {name: Posed(item(), SCALAR[scale]) for name, item in own.items()}
+    return found | {name: ArenaTask(item(), SCALAR[scale]) for name, item in own.items()}
 
 
 def kind(name: str, task: Any) -> str:
