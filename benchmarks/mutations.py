@@ -1,7 +1,7 @@
 """Wrong signs in what decides: does some test notice? ``python -m benchmarks.mutations`` writes docs/mutations.md.
 
 Each target is a function that decides a result. Arithmetic operators, signs, comparisons and numbers in it are changed
-one at a time, in a copy of the sources, and the tests named with it are run: a mutant that passes them has survived.
+one at a time, in a forked process, and the tests named with it are run: a mutant that passes them has survived.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ import argparse
 import ast
 import copy
 import datetime
+import importlib
+import inspect
 import json
-import os
-import shutil
-import subprocess
+import multiprocessing
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 DATA, PAGE = ROOT / "docs/data/mutations.json", ROOT / "docs/mutations.md"
+PYTEST = ("-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider", "--tb=no", "-qqq")
 SWAPS: dict[type, type] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -58,6 +60,7 @@ class Target:
 
 
 INTERVALS = ("tests/common/test_intervals.py",)
+PLANNER = ("tests/lab/plans/test_crossing.py",)
 TARGETS = (
     Target("output function of softmax", "attnlab.aim.channels.measurement", "Measurement.g", ("tests/aim/channels",)),
     Target("shrinkage of eigenvalues", "attnlab.aim.spectrum.eigenvalue_cubic", "denoised", ("tests/aim/spectrum",)),
@@ -70,9 +73,12 @@ TARGETS = (
     Target("dependent trials", "attnlab.common.intervals", "Share.effective", INTERVALS),
     Target("interval of a share", "attnlab.common.intervals", "Share.interval", INTERVALS),
     Target("extreme over settings", "attnlab.common.composed", "Extreme.interval", INTERVALS),
+    Target("replicates that decide", "attnlab.common.power", "replicates_needed", ("tests/common/test_power.py",)),
     Target("threshold", "attnlab.common.claim", "Threshold.decide", ("tests/common/test_claim.py",)),
     Target("verdict", "attnlab.common.claim", "Claim._decide", ("tests/common/test_claim.py",)),
     Target("several claims", "attnlab.lab.claims.multiplicity", "holm", ("tests/lab/claims/test_multiplicity.py",)),
+    Target("planner: next size", "attnlab.lab.plans.crossing", "next_size", PLANNER),
+    Target("planner: crossing", "attnlab.lab.plans.crossing", "first_below", PLANNER),
 )
 
 
@@ -140,6 +146,12 @@ def function_of(tree: ast.Module, name: str) -> ast.FunctionDef:
     return scope
 
 
+def plain(function: ast.FunctionDef) -> str:
+    """The source of a function without its decorators."""
+    function.decorator_list = []
+    return ast.unparse(ast.fix_missing_locations(function))
+
+
 def mutants(target: Target) -> Iterator[Mutant]:
     """All changes of a target, one at a time; the signature and the docstring are left alone."""
     tree = ast.parse((ROOT / target.file).read_text())
@@ -150,7 +162,7 @@ def mutants(target: Target) -> Iterator[Mutant]:
         function.body[first:] = [site.visit(statement) for statement in function.body[first:]]
         if not site.change:
             return
-        yield Mutant(target, site.line, site.change, ast.unparse(ast.fix_missing_locations(changed)))
+        yield Mutant(target, site.line, site.change, plain(function))
 
 
 def spread(found: Sequence[Mutant], most: int) -> list[Mutant]:
@@ -159,30 +171,37 @@ def spread(found: Sequence[Mutant], most: int) -> list[Mutant]:
     return [found[int(i * step)] for i in range(min(most, len(found)))]
 
 
-def survives(mutant: Mutant, seconds: float) -> bool:
-    """Whether the target's tests pass with the change; a run beyond the time limit counts as noticed."""
-    with tempfile.TemporaryDirectory() as folder:
-        copied = Path(folder)
-        shutil.copytree(ROOT / "src", copied / "src", ignore=shutil.ignore_patterns("__pycache__"))
-        (copied / mutant.target.file).write_text(mutant.source)
-        tests = [str(ROOT / test) for test in mutant.target.tests]
-        environment = {**os.environ, "PYTHONPATH": f"{copied / 'src'}:{os.environ.get('PYTHONPATH', '')}"}
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-c",
-            str(ROOT / "pyproject.toml"),
-            "-x",
-            "-p",
-            "no:cacheprovider",
-            *tests,
-        ]
-        try:
-            run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=seconds, check=False)
-        except subprocess.TimeoutExpired:
-            return False
-    return run.returncode == 0
+def place(function: Callable[..., Any], source: str) -> None:
+    """Give a function the body of another source, wherever it has been imported to."""
+    scope = dict(vars(sys.modules[function.__module__]))
+    # annotations are not evaluated: compile takes that over from this file
+    exec(compile(source, "<mutant>", "exec"), scope)
+    function.__code__ = scope[function.__name__].__code__
+
+
+def imported(target: Target) -> Callable[..., Any]:
+    """The function that runs, without its decorators."""
+    found: Any = importlib.import_module(target.module)
+    for part in target.function.split("."):
+        found = vars(found)[part]
+    return inspect.unwrap(getattr(found, "fget", None) or found)
+
+
+def passes(target: Target, source: str) -> bool:
+    """Whether the target's tests pass with this source; ends the process that was forked for it."""
+    place(imported(target), source)
+    return pytest.main([*PYTEST, "-x", *target.tests]) == 0
+
+
+def survives(target: Target, source: str, seconds: float) -> bool:
+    """The same in a process of its own, which has all imports already; beyond the time limit it counts as noticed."""
+    process = multiprocessing.get_context("fork").Process(target=lambda: sys.exit(not passes(target, source)))
+    process.start()
+    process.join(seconds)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    return process.exitcode == 0
 
 
 def entries(outcomes: Sequence[tuple[Mutant, bool]]) -> list[dict[str, Any]]:
@@ -240,9 +259,13 @@ def main() -> None:
     for target in TARGETS:
         if options.functions and target.function not in options.functions:
             continue
+        pytest.main([*PYTEST, "--collect-only", "-qq", *target.tests])  # imports, with the shapes checked
+        tree = ast.parse((ROOT / target.file).read_text())
+        if not survives(target, plain(function_of(tree, target.function)), options.limit):
+            sys.exit(f"the tests of {target.name} fail, or take more than {options.limit:g} s, on the code as it is")
         outcomes = []
         for mutant in spread(list(mutants(target)), options.most):
-            outcomes.append((mutant, survives(mutant, options.limit)))
+            outcomes.append((mutant, survives(target, mutant.source, options.limit)))
             word = "SURVIVED" if outcomes[-1][1] else "noticed"
             print(f"{word} {target.function}:{mutant.line} {mutant.change}", flush=True)
             kept = keep(kept, target, outcomes)

@@ -11,8 +11,8 @@ from benchmarks import mutations
 def test_a_target_can_be_changed_and_has_tests(target):
     found = list(mutations.mutants(target))
     assert found
-    plain = ast.unparse(ast.parse((mutations.ROOT / target.file).read_text()))
-    assert all(mutant.source != plain for mutant in found)
+    function = mutations.function_of(ast.parse((mutations.ROOT / target.file).read_text()), target.function)
+    assert all(mutant.source != mutations.plain(function) for mutant in found)
     assert len({mutant.source for mutant in found}) == len(found)
     assert all((mutations.ROOT / test).exists() for test in target.tests)
 

@@ -69,8 +69,8 @@ def denoised(x: np.ndarray, noise: float, rho: float) -> np.ndarray:
     cubic = Cubic.at(x, noise, rho)
     u, v = cubic.cardano()
     values = noise / cubic.polish(u + v - cubic.a / 3) - noise * rho**0.5
-    # at an end of the bulk the discriminant is a rounding error, and both forms agree
-    outside = cubic.discriminant < -1e-14 * cubic.q**2
+    # at an end of the bulk the sign of the discriminant is a rounding error, but both forms agree there
+    outside = cubic.discriminant < 0
     if outside.any():
         values[outside] = x[outside] - 2 * noise / _outside(x[outside], noise, rho)
     return np.asarray(values)
