@@ -75,6 +75,21 @@ def test_the_replicates_needed_for_a_share_are_the_fewest(value):
     assert _holds(x, n, holds)
 
 
+@pytest.mark.parametrize("holds", [(3.0, math.inf), (-9.0, 4.0), (3.0, 9.0)])
+def test_the_replicates_needed_for_a_mean_are_the_fewest(holds):
+    # mean 3.5, variance 7, and half a unit to the threshold
+    fewest = next(k for k in range(5, 1000) if stats.t.ppf(0.975, k - 1) * math.sqrt(7 / k) <= 0.5)
+    assert replicates_needed(Replicates(np.array([1.0, 2.0, 4.0, 7.0])), holds, 0.95) == fewest
+    assert 2 < replicates_needed(Replicates(np.array([1.0, 7.0])), (0.0, math.inf), 0.95) < 20
+
+
+def test_trials_that_share_their_unit_need_as_many_units():
+    hits = np.repeat([1.0, 0.0], [9, 1])
+    alone, shared = (replicates_needed(Share(k * hits, np.full(10, k)), (0.7, math.inf), 0.95) for k in (1.0, 4.0))
+    assert shared == pytest.approx(alone, rel=0.3)
+    assert replicates_needed(Share(np.ones(10), np.ones(10)), (0.7, math.inf), 0.95) == 11  # 0.025^(1/11) = 0.715
+
+
 def test_what_lies_at_the_threshold_is_never_decided():
     assert replicates_needed(Share(np.array([1.0, 0.0]), np.ones(2)), at_most(0.5).bounds, 0.95) == math.inf
     assert math.isnan(replicates_needed(Replicates(np.array([math.inf, 1.0])), LOWER, 0.95))

@@ -220,6 +220,26 @@ def test_bounds_behave():
     )
 
 
+def test_the_excess_risk_bound_is_the_formula_of_its_form():
+    task, n, M = Task(KEY, p=2, d=9, n_keys=5), 400, 1000
+    B = float(theory.complexity(task, form="paper"))
+    logs, terms = np.log(9 * M) * np.log(n * 5 * M), 81 + np.log(M)
+    paper = theory.excess_risk_bound(task, n, M, form="paper", delta=0.2)
+    assert paper == pytest.approx(np.sqrt(B) * (np.sqrt(logs / n) + np.sqrt(terms / (0.2 * M))))
+    found = theory.witness(task, M, delta=0.2)
+    explicit = 2 * found.radius * np.sqrt(found.trace / n) + found.distance
+    assert theory.excess_risk_bound(task, n, M, delta=0.2) == pytest.approx(explicit)
+    limit = 2 * np.sqrt(theory.complexity_exact(task) * theory.attention_trace(9, 5) / n)
+    assert theory.excess_risk_bound(task, n) == pytest.approx(limit)
+    aligned = Task("correlation", p=1, d=9)
+    biased = 2 * np.sqrt(theory.complexity_approx(aligned, "brfa", eps=0.3) * theory.biased_trace_bound(9) / n)
+    distance = np.sqrt(0.3 * sum(aligned.energies.values()))
+    assert theory.excess_risk_bound(aligned, n, model="brfa", eps=0.3) == pytest.approx(biased + distance)
+    assert all(np.isfinite(theory.excess_risk_bound(task, 1, 1, form=form)) for form in ("paper", "explicit"))
+    with pytest.raises(ValueError, match="delta must be"):
+        theory.excess_risk_bound(task, n, M, delta=1.5)
+
+
 def test_rademacher_bounds_hold_for_random_signs():
     X = Task(d=5, n_keys=4).sample(100, seed=0)[0]
     K = kernel(X)

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pytest
 
 from attnlab.lab.plans.crossing import bootstrap, first_below, next_size, power_law, search
 
@@ -13,13 +14,27 @@ def test_the_next_size_doubles_then_bisects():
     assert next_size({16: 1.0, 32: 1.0}, 0.1, 16, 40, 1.1) == 40
     assert next_size({16: 1.0, 40: 1.0}, 0.1, 16, 40, 1.1) is None
     assert next_size({16: 0.01}, 0.1, 16, 40, 1.1) is None
+    assert next_size({}, 0.1, 16, 40, 1.1) == 16
+
+
+def test_the_bisection_stops_at_the_resolution_or_between_neighbours():
+    assert next_size({100: 1.0, 110: 0.1}, 0.1, 16, 400, 1.1) is None
+    assert next_size({50: 2.0, 100: 1.0, 121: 0.1, 200: 0.01}, 0.1, 16, 400, 1.1) == 110
+    assert next_size({10: 1.0, 11: 0.1}, 0.1, 1, 400, 1.01) is None
+    assert [next_size({1: 1.0, n: 0.1}, 0.1, 1, 400, 1.01) for n in (3, 4, 9)] == [2, 2, 3]
 
 
 def test_the_first_crossing_counts_and_gaps_are_not_interpolated():
     assert first_below([1, 2, 4], np.array([0.01, 5.0, 0.01]), 0.1) == 1
     assert first_below([1, 2], np.array([math.inf, 0.05]), 0.1) == 2
     assert math.isinf(first_below([1, 2], np.array([1.0, 0.5]), 0.1))
-    assert 1 < first_below([1, 2], np.array([1.0, 0.0]), 0.1) < 2
+
+
+def test_a_crossing_is_interpolated_in_the_logarithms():
+    assert first_below([10, 100, 1000], np.array([1.0, 0.01, 1e-4]), 0.1) == pytest.approx(10**1.5)
+    assert first_below([7, 10, 80], np.array([9.0, 0.8, 0.1]), 0.2) == pytest.approx(40)
+    # no error at all is two decades below the target
+    assert first_below([1, 8], np.array([1.0, 0.0]), 0.1) == pytest.approx(2)
 
 
 def test_the_bootstrap_interval_covers_the_crossing(seed):

@@ -31,7 +31,7 @@ def next_size(errors: Mapping[int, float], target: float, low: int, high: int, r
     below = [n for n in sizes if n < right]
     if not below or right <= max(below[-1] * resolution, below[-1] + 1):
         return None
-    return min(max(round(math.sqrt(below[-1] * right)), below[-1] + 1), right - 1)
+    return round(math.sqrt(below[-1] * right))
 
 
 def search(
