@@ -161,8 +161,8 @@ def deep_attention(layers: int = 2, skip: float = 1.0) -> Link:
         determinant = a * d - b * c
         # A(x) is singular on a set of measure zero when skip = 0.
         determinant = jnp.where(jnp.abs(determinant) > SMALL, determinant, SMALL)
-        last = jnp.stack([d * u[0] - b * u[1], a * u[1] - c * u[0]]) / determinant
-        branches = [jnp.stack([*first, side * last], axis=1) for side in (1, -1)]
+        last = (d * u[0] - b * u[1]) / determinant, (a * u[1] - c * u[0]) / determinant
+        branches = [jnp.stack([jnp.stack([*s[t::2], side * last[t]]) for t in (0, 1)]) for side in (1, -1)]
         return jnp.stack(branches), jnp.full(2, -jnp.log(jnp.abs(determinant)))
 
     return Link(

@@ -47,8 +47,8 @@ def grid_moments(link: Link, size: int, order: int) -> Posterior:
         else:
             nodes = jnp.asarray(whitened_nodes(size, dimension))
             log_volume = jnp.asarray(dimension * np.log(2 * REACH / (size - 1) / np.sqrt(2 * np.pi)))
-        log_weight, s = at(nodes)
-        mean, second, log_z, ess = weighted(log_weight, s, order)
+        mean, second, log_z, ess = weighted(at(nodes), order)
+        mean = mean.reshape(omega.shape)
         return Moments(mean, second, mean, second, log_z + log_volume, ess)
 
     return moments
@@ -61,13 +61,11 @@ def _zoomed(link: Link, at: Target, size: int, dimension: int) -> tuple[jax.Arra
     start, width = low, high - low
     for _ in range(ZOOMS):
         nodes = start[:, None] + unit * width[:, None]
-        log_weight, _ = at(nodes)
         # Branches of one node share its coordinates.
-        pooled = jax.scipy.special.logsumexp(log_weight, axis=0)[None]
-        mean, second, _, _ = weighted(pooled, nodes[None, None], 2)
-        spread = jnp.sqrt(jnp.maximum(jnp.diagonal(second) - mean[0] ** 2, 0.0))
+        mean, second, _, _ = weighted([(log_weight, list(nodes)) for log_weight, _ in at(nodes)], 2)
+        spread = jnp.sqrt(jnp.maximum(jnp.diagonal(second) - mean**2, 0.0))
         # A peak between two nodes has no spread: one spacing is kept on each side.
         half = ZOOM * jnp.maximum(spread, width / (size - 1))
-        start = jnp.maximum(mean[0] - half, low)
-        width = jnp.minimum(mean[0] + half, high) - start
+        start = jnp.maximum(mean - half, low)
+        width = jnp.minimum(mean + half, high) - start
     return start[:, None] + unit * width[:, None], jnp.log(jnp.prod(width / (size - 1)))

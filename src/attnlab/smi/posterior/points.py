@@ -42,11 +42,12 @@ def points_moments(link: Link, size: int, order: int) -> Posterior:
         shifts = jax.random.uniform(jax.random.fold_in(jax.random.key(0), label), (2, dimension))
 
         def log_target(c: jax.Array) -> jax.Array:
-            return jnp.asarray(jax.scipy.special.logsumexp(at(c)[0]))
+            return jnp.asarray(jax.scipy.special.logsumexp(jnp.stack([value for value, _ in at(c)])))
 
         components = _components(link, log_target, _with_images(link, starts, omega, L))
         found = [_sums(at, components, shifted(u, by), order) for u, by in zip(sets, shifts, strict=True)]
         (mean, second, log_z, ess), (again, second_again, _, ess_again) = found
+        mean, again = mean.reshape(omega.shape), again.reshape(omega.shape)
         return Moments(mean, second, again, second_again, log_z, jnp.minimum(ess, ess_again))
 
     return moments
@@ -127,8 +128,7 @@ def _sums(at: Target, components: Components, points: jax.Array, order: int) -> 
     c = (centres[:, None] + jnp.einsum("mij,kj->mki", roots, points)).reshape(-1, k)
     inner = jnp.einsum("mij,pmj->pmi", inverses, c[:, None] - centres)
     log_proposal = jax.scipy.special.logsumexp(shares - log_roots - 0.5 * (inner**2).sum(axis=2), axis=1)
-    log_weight, s = over_nodes(at)(c.T)
     # A stratum of share pi_m has K points, so each of them counts pi_m / K.
     log_stratum = jnp.repeat(shares, len(points)) - np.log(len(points))
-    total = log_weight + log_stratum - log_proposal
-    return weighted(total, s, order)
+    branches = [(value + log_stratum - log_proposal, s) for value, s in over_nodes(at)(c.T)]
+    return weighted(branches, order)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+
+from attnlab.smi.posterior.target import Branches
 
 
 class Moments(NamedTuple):
@@ -27,18 +30,25 @@ class Moments(NamedTuple):
 Posterior = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], Moments]
 
 
-def weighted(log_weight: jax.Array, s: jax.Array, order: int) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Mean (T, r), second moments (D, D), log of the total weight and effective sample size of the nodes.
+def weighted(branches: Branches, order: int) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Mean (D,), second moments (D, D), log of the total weight and effective sample size of the nodes.
 
-    ``log_weight`` is (B, n) and ``s`` (B, T, r, n); the B branches of a node count once in the sample size.
+    Each log weight and index of a branch is a vector over the nodes; branches of a node count once in the sample size.
     """
-    peak = jax.lax.stop_gradient(jnp.max(log_weight))
-    weight = jnp.exp(log_weight - jnp.where(jnp.isfinite(peak), peak, 0.0))
-    total = weight.sum()
-    mean = (weight[:, None, None] * s).sum(axis=(0, -1)) / total
+    peak = functools.reduce(jnp.maximum, [jnp.max(log_weight) for log_weight, _ in branches])
+    peak = jax.lax.stop_gradient(jnp.where(jnp.isfinite(peak), peak, 0.0))
+    weights = [jnp.exp(log_weight - peak) for log_weight, _ in branches]
+
+    def total(*factors: Sequence[jax.Array]) -> jax.Array:
+        """Sum over branches and nodes of the weight times the factors."""
+        terms = [functools.reduce(jnp.multiply, each) for each in zip(weights, *factors, strict=True)]
+        return jnp.asarray(functools.reduce(jnp.add, terms).sum())
+
+    nodes, norm = functools.reduce(jnp.add, weights), total()
+    s = list(zip(*(indices for _, indices in branches), strict=True))
     second = jnp.zeros((0, 0))
     if order == 2:
-        flat = s.reshape(len(s), -1, s.shape[-1])
-        second = jnp.einsum("bin,bjn->ij", weight[:, None] * flat, flat) / total
-    nodes = weight.sum(axis=0)
-    return mean, second, jnp.log(total) + peak, total**2 / (nodes @ nodes)
+        upper = {(i, j): total(s[i], s[j]) for i in range(len(s)) for j in range(i, len(s))}
+        second = jnp.stack([upper[min(i, j), max(i, j)] for i in range(len(s)) for j in range(len(s))])
+        second = second.reshape(len(s), -1) / norm
+    return jnp.stack([total(x) for x in s]) / norm, second, jnp.log(norm) + peak, norm**2 / (nodes @ nodes)

@@ -14,8 +14,10 @@ import numpy as np
 
 from attnlab.smi.link import Link
 
-# (y, omega, L) -> (c -> (log weights (B,), whitened indices s (B, T, r)))
-Target = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
+# c -> the log weight and the T r whitened indices s of each branch. They are single numbers, so that over many nodes
+# each is one long vector; stacked, the few indices would be the innermost loop, at half the speed.
+Branches = list[tuple[jax.Array, list[jax.Array]]]
+Target = Callable[[jax.Array], Branches]
 
 
 def target(link: Link, y: jax.Array, omega: jax.Array, L: jax.Array) -> Target:
@@ -26,11 +28,8 @@ def target(link: Link, y: jax.Array, omega: jax.Array, L: jax.Array) -> Target:
 
 
 def over_nodes(at: Target) -> Target:
-    """The same for many points (k, n): log weights (B, n) and indices (B, T, r, n).
-
-    The nodes are the last axis everywhere, so that the inner loops run over them and not over a few indices.
-    """
-    return jax.vmap(at, in_axes=-1, out_axes=-1)
+    """The same for many points (k, n)."""
+    return jax.vmap(at, in_axes=-1)
 
 
 def times(x: jax.Array, M: jax.Array) -> jax.Array:
@@ -49,11 +48,11 @@ def _density_target(link: Link, y: jax.Array, omega: jax.Array, L: jax.Array) ->
     log_density = link.log_density
     assert log_density is not None
 
-    def at(c: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def at(c: jax.Array) -> Branches:
         s = c.reshape(omega.shape)
         # Never expand (z - omega)^2: the whitened form keeps all digits at small V.
         value = -0.5 * (c @ c) + log_density(y, omega + times(s, L))
-        return jnp.reshape(value, (1,)), s[None]
+        return [(jnp.reshape(value, ()), list(c))]
 
     return at
 
@@ -72,10 +71,14 @@ def _level_target(link: Link, y: jax.Array, omega: jax.Array, L: jax.Array) -> T
         root = jnp.linalg.cholesky(_free_covariance(link, L @ L))
         constant += jnp.log(jnp.diagonal(root)).sum() - 0.5 * (link.dimension - len(link.free)) * np.log(2 * np.pi)
 
-    def at(c: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def at(c: jax.Array) -> Branches:
         z, log_weight = solve(y, c if root is None or place is None else omega[place] + times(c, root.T))
-        s = times(z - omega, inverse)
-        return log_weight + constant - 0.5 * (s**2).sum(axis=(1, 2)), s
+        found = []
+        for i in range(len(z)):
+            rows = [[z[i, t, a] - omega[t, a] for a in range(link.rank)] for t in range(link.tokens)]
+            s = [sum(row[a] * inverse[a, b] for a in range(link.rank)) for row in rows for b in range(link.rank)]
+            found.append((log_weight[i] + constant - 0.5 * sum(x**2 for x in s), s))
+        return found
 
     return at
 

@@ -24,7 +24,7 @@ from attnlab.smi.posterior.moments import Rule, first_rule, one_percent, posteri
 from attnlab.smi.posterior.target import coordinates
 
 # Nodes held in memory at once: larger batches leave a processor's cache, smaller ones leave a GPU idle.
-CPU_NODES, GPU_NODES = 2**16, 2**21
+CPU_NODES, GPU_NODES = 2**13, 2**21
 # Parts of the replicates that run side by side on a processor. XLA keeps 1.4 of two cores busy in a loop of small
 # batches. The number is fixed: numbers must not depend on the machine's cores. Importance sampling runs in one part:
 # its eigenvalue problems wait in XLA's pool for tasks of the same pool, and several at once would wait for ever.

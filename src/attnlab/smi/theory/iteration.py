@@ -32,6 +32,7 @@ ZERO = 1e-12  # a rotation to eigenvectors and back leaves this much where Q van
 GUARD = 50  # iterations in which the residual must fall or grow by 10 %
 LEAP = 10.0  # largest factor of an eigenvalue of V or Q in a leap
 NEAR, FALLS = 1e-4, 0.9  # V of a noiseless link, and the factor of a step, from which V goes on to zero
+MODERATE = 0.25  # share of V and of Q that a leap may cover where neither is small
 GEOMETRIC = 0.1  # share of its distance from 1 by which the ratio of two changes may move in a leap
 
 
@@ -116,15 +117,20 @@ def leap(first: np.ndarray, second: np.ndarray, third: np.ndarray, V: np.ndarray
     one, two, three = (np.einsum("kia,kij,kja->ka", basis, change, basis) for change in changes)
     q = 1 - v
     with np.errstate(all="ignore"):
-        before, ratio = two / one, three / two
-        # The ratio moves by ratio - before in a step of size three, and the leap is ratio / (1 - ratio) times as long.
+        ratio, drift = three / two, np.abs(three / two - two / one)
+        # The ratio moves by the drift in a step of size three, and the leap is ratio / (1 - ratio) times as long.
         length = np.maximum(1.0, ratio / np.abs(1 - ratio))
-        trusted = (np.abs(ratio - before) * length < GEOMETRIC * np.abs(1 - ratio)) & (ratio > 0)
-        end = np.where(ratio < 1, v + three * ratio / (1 - ratio), np.sign(three) * np.inf)
-    # A growing change has no end; it is followed where the map is linear, for small overlaps.
-    trusted &= (ratio < 1) | (q < SMALL / LEAP)
+        # A growing change has no end; it is followed where the map is linear, for small overlaps.
+        whole = (drift * length < GEOMETRIC * np.abs(1 - ratio)) & ((ratio < 1) | (q < SMALL / LEAP))
+        # Elsewhere only so many terms that a drift of the ratio changes their size by GEOMETRIC.
+        terms = np.where(whole, np.inf, np.minimum(np.sqrt(2 * GEOMETRIC / drift), LEAP))
+        total = np.where(whole & (ratio >= 1), np.inf, ratio * (1 - ratio**terms) / (1 - ratio))
+        trusted = (ratio > 0) & (terms >= 1) & np.isfinite(ratio) & (three != 0)
+        end = v + np.where(trusted, three * total, 0.0)
     low, high = np.maximum(v / LEAP, 1 - LEAP * q), np.minimum(v * LEAP, 1 - q / LEAP)
-    moved = np.where(trusted, np.clip(end, low, high), v)
+    # Of an overlap that is neither small nor nearly one the slope changes on the way.
+    room = np.where(np.minimum(v, q) > SMALL, MODERATE * np.minimum(v, q), 1.0)
+    moved = np.clip(end, np.maximum(low, v - room), np.minimum(high, v + room))
     return np.asarray((basis * moved[:, None, :]) @ basis.swapaxes(1, 2))
 
 
