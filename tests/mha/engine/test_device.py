@@ -4,6 +4,7 @@ import numpy as np
 from attnlab import mha
 from attnlab.mha.engine import device
 from attnlab.mha.engine import variable_projection as varpro
+from attnlab.mha.engine.damped import Budget
 from attnlab.mha.engine.normal_equations import normal_equations
 from attnlab.mha.layer import rows_of
 
@@ -40,3 +41,15 @@ def test_a_layer_is_recovered_on_the_device():
     fit = device.levenberg_marquardt_on_device(rows_of(*task.sample(300)), start)
     assert fit.converged
     assert mha.align(fit.theta, fit.w, task.Theta, task.W).theta_error < 1e-8
+
+
+def test_compilation_moves_the_deadline():
+    rows = rows_of(*mha.Task(d=5, k=3, n_heads=2, rho=2.0).sample(100))  # a shape that no other test compiles
+    start = 0.5 * np.random.default_rng(1).standard_normal((2, 5, 5)) / 5
+    moved = []
+    for _ in range(2):
+        budget = Budget.of(100.0)
+        before = budget.deadline
+        device.levenberg_marquardt_on_device(rows, start, budget=budget, max_iter=2)
+        moved.append(budget.deadline - before)
+    assert moved[0] > 10 * moved[1]

@@ -9,11 +9,11 @@ import pytest
 from attnlab import mha
 from attnlab.common.compute import Compute
 from attnlab.mha.engine import low_rank, place, variable_projection
+from attnlab.mha.engine.damped import Budget
 from attnlab.mha.engine.device import levenberg_marquardt_on_device
 from attnlab.mha.engine.iterated import fit_rows
 from attnlab.mha.engine.levenberg_marquardt import levenberg_marquardt
 from attnlab.mha.engine.normal_equations import normal_equations
-from attnlab.mha.engine.race import Budget
 from attnlab.mha.layer import Rows, rows_of
 
 
@@ -148,8 +148,8 @@ class FakeDevice:
 def test_what_does_not_fit_on_the_device_names_the_rank(monkeypatch):
     monkeypatch.setattr(place, "jax_device", lambda name: FakeDevice())
     with pytest.raises(ValueError, match=r"take 39 GB and the device has 1 GB; give rank="):
-        place.full_solver(Compute(device="gpu"), 12, 64)
-    assert place.full_solver(Compute(), 1, 4) is fit_rows
+        place.full_solver(Compute(device="gpu"), 12, 64, Budget())
+    assert place.full_solver(Compute(), 1, 4, Budget()) is fit_rows
 
 
 def test_options_that_mean_nothing_here_are_refused():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
 EXACT_FIT, SETTLED, SEARCHED = "error below tol", "error stopped falling", "all candidates compared"
@@ -24,6 +27,34 @@ class Point(Protocol):
 At = TypeVar("At", bound=Point)
 Damping = tuple[float, float, float]  # the first mu, its divisor after a step that is kept, its factor after another
 MARQUARDT: Damping = (1e-2, 5.0, 4.0)
+
+
+@dataclass
+class Budget:
+    """How long: ``deadline`` on ``time.monotonic()``. Progress goes to the logger ``attnlab.mha``."""
+
+    deadline: float = math.inf
+
+    @classmethod
+    def of(cls, seconds: float | None) -> Budget:
+        """A budget that starts now."""
+        return cls(math.inf if seconds is None else time.monotonic() + seconds)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """A block that does not count, such as a compilation: it moves the deadline."""
+        begun = time.monotonic()
+        yield
+        self.deadline += time.monotonic() - begun
+
+    def tell(self, message: str) -> None:
+        """Report progress."""
+        logging.getLogger("attnlab.mha").info(message)
+
+    @property
+    def spent(self) -> bool:
+        """Whether the time is over."""
+        return time.monotonic() >= self.deadline
 
 
 class StopRule:

@@ -17,7 +17,7 @@ from jax.scipy import linalg
 from jaxtyping import Array, Float
 
 from attnlab.common.precision import float64
-from attnlab.mha.engine.damped import StopRule, damped_steps
+from attnlab.mha.engine.damped import MARQUARDT, Budget, StopRule, damped_steps
 from attnlab.mha.engine.levenberg_marquardt import Fit
 from attnlab.mha.engine.normal_equations import coordinate_pairs
 from attnlab.mha.engine.variable_projection import RIDGE, chunk_rows
@@ -131,16 +131,32 @@ def damped_step(H: Array, g: Array, mu: Array) -> Array:
 
 
 @float64
-def levenberg_marquardt_on_device(rows: Rows, theta: np.ndarray, **limits: Any) -> Fit:
-    """Fit the layer from a start on JAX's default device; arguments as in :func:`levenberg_marquardt`."""
+def levenberg_marquardt_on_device(rows: Rows, theta: np.ndarray, *, budget: Budget | None = None, **limits: Any) -> Fit:
+    """Fit the layer from a start on JAX's default device; limits as in :func:`levenberg_marquardt`.
+
+    With a budget its deadline counts, which compilation moves.
+    """
+    first, budget = jnp.asarray(theta), budget or Budget(limits.get("deadline", np.inf))
     placed = place(rows, len(theta))
+    with budget.paused():
+        _compile(placed, first)
+    watch = StopRule(**{**limits, "deadline": budget.deadline})
 
     def steps_from(at: _Point) -> Callable[[float], _Point]:
         H, g = normal_equations(placed, at.theta, at.w, at.factor)
-        return lambda mu: _Point.at(placed, at.theta + damped_step(H, g, jnp.asarray(mu)).reshape(at.theta.shape))
+        return lambda mu: _Point.at(placed, at.theta + damped_step(H, g, jnp.asarray(mu)).reshape(theta.shape))
 
-    end, history, reason = damped_steps(_Point.at(placed, jnp.asarray(theta)), steps_from, StopRule(**limits))
+    end, history, reason = damped_steps(_Point.at(placed, first), steps_from, watch)
     return Fit(np.asarray(end.theta), np.asarray(end.w), end.error, len(history) - 1, reason, tuple(history))
+
+
+def _compile(placed: Chunked, theta: Array) -> None:
+    """Compile the three programs of a step for these shapes."""
+    w, factor, _ = jax.eval_shape(regress, placed, theta)
+    H, g = jax.eval_shape(normal_equations, placed, theta, w, factor)
+    regress.lower(placed, theta).compile()
+    normal_equations.lower(placed, theta, w, factor).compile()
+    damped_step.lower(H, g, jnp.asarray(MARQUARDT[0])).compile()
 
 
 class _Point(NamedTuple):

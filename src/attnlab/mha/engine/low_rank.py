@@ -26,10 +26,10 @@ from jax.scipy import linalg
 from jaxtyping import Array
 
 from attnlab.common.precision import float64
-from attnlab.mha.engine.damped import StopRule, damped_steps
+from attnlab.mha.engine.damped import Budget, StopRule, damped_steps
 from attnlab.mha.engine.levenberg_marquardt import Fit
 from attnlab.mha.engine.place import padded
-from attnlab.mha.engine.race import EXACT, Budget
+from attnlab.mha.engine.race import EXACT
 from attnlab.mha.engine.variable_projection import RIDGE
 
 # A start ends below this error, or after six steps that gain less than a thousandth each.

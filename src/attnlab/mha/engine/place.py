@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from attnlab.common.compute import Compute, jax_device
+from attnlab.mha.engine.damped import Budget
 from attnlab.mha.engine.device import levenberg_marquardt_on_device
 from attnlab.mha.engine.iterated import LARGE, fit_rows
 from attnlab.mha.engine.levenberg_marquardt import Fit
@@ -24,7 +26,7 @@ def padded(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.concatenate([part, np.zeros((missing, *part.shape[1:]))]) for part in (X, y))  # type: ignore[return-value]
 
 
-def full_solver(compute: Compute, m: int, d: int) -> Callable[..., Fit]:
+def full_solver(compute: Compute, m: int, d: int, budget: Budget) -> Callable[..., Fit]:
     """The Levenberg-Marquardt step for all entries of Theta: by BLAS, or on an accelerator when there is one."""
     device = jax_device(compute.device)
     if device.platform == "cpu" or (compute.device == "auto" and m * d * d < LARGE):
@@ -35,7 +37,7 @@ def full_solver(compute: Compute, m: int, d: int) -> Callable[..., Fit]:
             f"the equations of {m} heads of width {d} take {needed / 1e9:.0f} GB and the device has "
             f"{memory / 1e9:.0f} GB; give rank= for heads of low rank"
         )
-    return levenberg_marquardt_on_device
+    return partial(levenberg_marquardt_on_device, budget=budget)
 
 
 def _memory(device: Any, compute: Compute) -> float | None:

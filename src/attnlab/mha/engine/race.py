@@ -5,16 +5,14 @@ Starts are :math:`\Theta = c\,G/d`, G Gaussian and c log-uniform in [0.2, 4]: fr
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
+from attnlab.mha.engine.damped import Budget
 from attnlab.mha.engine.iterated import LARGE, fit_rows
 from attnlab.mha.engine.levenberg_marquardt import Fit, levenberg_marquardt
 from attnlab.mha.layer import Rows
@@ -27,34 +25,6 @@ PROMISING = 1e-6
 EXACT = 1e-16
 _FINALISTS = 3
 _WITNESSES, _SAME = 4, 1e-3
-
-
-@dataclass
-class Budget:
-    """How long: ``deadline`` on ``time.monotonic()``. Progress goes to the logger ``attnlab.mha``."""
-
-    deadline: float = np.inf
-
-    @classmethod
-    def of(cls, seconds: float | None) -> Budget:
-        """A budget that starts now."""
-        return cls(np.inf if seconds is None else time.monotonic() + seconds)
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """A block that does not count, such as a compilation: it moves the deadline."""
-        begun = time.monotonic()
-        yield
-        self.deadline += time.monotonic() - begun
-
-    def tell(self, message: str) -> None:
-        """Report progress."""
-        logging.getLogger("attnlab.mha").info(message)
-
-    @property
-    def spent(self) -> bool:
-        """Whether the time is over."""
-        return time.monotonic() >= self.deadline
 
 
 def short_rows(m: int, d: int, k: int) -> int:

@@ -136,7 +136,7 @@ class AttentionLearner(CertifiedRegressor):
             rng=ready.rng,
             max_starts=self.n_starts + sum(kind != "random" for kind in self.starts),
             budget=ready.budget,
-            solver=full_solver(compute, m, ready.X.shape[-1]),
+            solver=full_solver(compute, m, ready.X.shape[-1], ready.budget),
         )
 
     def _factored(self, m: int, ready: Prepared) -> Fit:

@@ -11,9 +11,8 @@ from attnlab.common.seeds import Seed, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, positive
 from attnlab.mha.certificate import Certificate, certify, check_labels, output_bound
-from attnlab.mha.engine.damped import OUT_OF_TIME
+from attnlab.mha.engine.damped import OUT_OF_TIME, Budget
 from attnlab.mha.engine.levenberg_marquardt import Fit
-from attnlab.mha.engine.race import Budget
 from attnlab.mha.layer import Rows, attention, rows_of
 from attnlab.mha.learners.base import LayerRegressor, are_signs, check_enough, check_examples
 from attnlab.mha.learners.holdout import NOTHING, Holdout

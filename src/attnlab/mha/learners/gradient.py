@@ -20,9 +20,8 @@ from attnlab.common.precision import float64
 from attnlab.common.seeds import Seed, jax_key, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, one_of, positive
-from attnlab.mha.engine.damped import EXACT_FIT, OUT_OF_STEPS, OUT_OF_TIME, SETTLED
+from attnlab.mha.engine.damped import EXACT_FIT, OUT_OF_STEPS, OUT_OF_TIME, SETTLED, Budget
 from attnlab.mha.engine.place import padded
-from attnlab.mha.engine.race import Budget
 from attnlab.mha.engine.variable_projection import regress, row_patterns, through_patterns
 from attnlab.mha.layer import Rows, rows_of
 from attnlab.mha.learners.base import LayerRegressor, check_examples

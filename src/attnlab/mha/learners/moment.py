@@ -6,8 +6,8 @@ from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import Seed, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import integer
+from attnlab.mha.engine.damped import Budget
 from attnlab.mha.engine.moments import moment_basis, moment_features
-from attnlab.mha.engine.race import Budget
 from attnlab.mha.layer import rows_of
 from attnlab.mha.learners.base import LayerRegressor, check_enough, check_examples
 from attnlab.mha.sculpting.span_search import search_span

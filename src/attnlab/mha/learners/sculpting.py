@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import Seed, stream
 from attnlab.common.validation import integer, one_of, positive
+from attnlab.mha.engine.damped import Budget
 from attnlab.mha.engine.levenberg_marquardt import Fit
-from attnlab.mha.engine.race import Budget
 from attnlab.mha.layer import Rows, rows_of
 from attnlab.mha.learners.base import check_examples
 from attnlab.mha.learners.certified import CertifiedRegressor, Prepared

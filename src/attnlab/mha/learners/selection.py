@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attnlab.common.advice import advise
+from attnlab.mha.engine.damped import Budget
 from attnlab.mha.engine.iterated import fit_rows
 from attnlab.mha.engine.levenberg_marquardt import Fit
-from attnlab.mha.engine.race import Budget
 from attnlab.mha.layer import Rows, attention
 from attnlab.mha.learners.base import relative_error
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from attnlab.mha.engine.race import Budget
+from attnlab.mha.engine.damped import Budget
 from attnlab.mha.engine.variable_projection import row_patterns
 from attnlab.mha.layer import Rows
 from attnlab.mha.sculpting.agreement import Agreement, find_agreement, refit_sum, sculpt_again

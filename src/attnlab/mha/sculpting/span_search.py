@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnlab.mha.engine.damped import Budget
 from attnlab.mha.engine.levenberg_marquardt import Fit
-from attnlab.mha.engine.race import Budget, race
+from attnlab.mha.engine.race import race
 from attnlab.mha.layer import Rows
 
 SPAN_STARTS = 16
