@@ -45,7 +45,7 @@ def test_the_net_ends_at_the_error_of_the_span(d, k, rho, n, seed, known, no_des
     # three times the error of the reference run, whose rows were other ones
     assert task.nmse(learner.theta_, learner.w_) < 3 * known
     step = learner.steps_[-1]
-    assert step.name == "net and regression"
+    assert step.name == "net of the hull, regression"
     assert (step.summary["points"], step.summary["tuples"]) == (100, 4950)
     point = next(s for s in learner.steps_[::-1] if s.name.startswith("body")).arrays["theta"]
     first, second = learner.theta_ - point

@@ -204,7 +204,7 @@ class SculptingLearner(CertifiedRegressor):
             "nmse": found.fit.nmse,
             "fresh_nmse": found.fresh,
         }
-        self.steps_.append(Step("net and regression", time.monotonic() - begun, summary))
+        self.steps_.append(Step(f"{net.KINDS[self.phase6]}, regression", time.monotonic() - begun, summary))
         return found.fit
 
     def _long_axes(self, m: int, sculpture: Sculpture, rng: np.random.Generator) -> Span:

@@ -29,7 +29,8 @@ from attnlab.mha.engine.levenberg_marquardt import Fit
 from attnlab.mha.engine.variable_projection import RIDGE, mean_keys, regress, residual
 from attnlab.mha.layer import Rows
 
-KINDS = ("net", "plane", "zoom")
+# How each is called among the steps of a fit.
+KINDS = {"net": "net of the hull", "plane": "net of the plane", "zoom": "zoomed net of the plane"}
 MOST_HEADS = 3
 _JUDGED = 20
 _BATCH = 20_000
