@@ -81,6 +81,18 @@ def test_orthant_integration_agrees_with_the_two_token_formula():
     np.testing.assert_allclose((mean - omega) / 0.5, direct, atol=1e-2)
 
 
+@pytest.mark.parametrize("distance", [5.0, 15.0, 25.0])
+def test_orthant_integration_of_winners_that_are_far_from_likely(distance):
+    omega = -distance * np.array([[0.7, 0.2, 1.0], [0.8, -0.6, 0.9]])
+    winners = np.array([[0.0, 1.0], [0.0, 1.0]])
+    with jax.enable_x64(True):
+        posterior_mean = jax.jit(orthant.posterior_mean, static_argnums=(3, 4))
+        mean = posterior_mean(jnp.asarray(winners), jnp.asarray(omega), jnp.asarray(0.5), 2, 512)
+        direct = Hardmax().g(jnp.asarray(winners), jnp.asarray(omega), jnp.asarray(0.5), Layout(2, 2))
+    # the default points; without the shift g is off by its own size
+    np.testing.assert_allclose((np.asarray(mean) - omega) / 0.5, direct, rtol=0.02, atol=0.02)
+
+
 def test_winner_orders_are_transitive_and_impossible_patterns_are_cyclic():
     less = orthant.orders(3)
     assert (less | ~(less[:, :, :, None] & less[:, None, :, :]).any(axis=2)).all()
