@@ -7,6 +7,9 @@ import warnings
 import jax
 import numpy as np
 import pytest
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import check_estimator
 
 from attnlab.common.compute import Compute
 from attnlab.lab import registry
@@ -174,6 +177,34 @@ def test_score_counts_only_rows_with_weight(name):
     score = fitted(name).score
     assert score(X, y, sample_weight=half) == pytest.approx(score(X[20:], y[20:]), rel=1e-6)
     assert score(X, y, sample_weight=half) != pytest.approx(score(X, y), rel=1e-6)
+
+
+# Those that take tables too are checked with their flat form, in the tests of their systems.
+OF_SEQUENCES = [n for n in LEARNERS if "n_tokens" not in inspect.signature(registry.learners()[n]).parameters]
+
+
+# Checks that need no table; the constructors' types are refused by the type checks of these tests first.
+WITHOUT_DATA = (
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_estimator_tags_renamed",
+    "check_estimators_unfitted",
+    "check_get_params_invariance",
+    "check_mixin_order",
+    "check_no_attributes_set_in_init",
+    "check_set_params",
+    "check_valid_tag_types",
+)
+
+
+@pytest.mark.parametrize("name", OF_SEQUENCES)
+def test_scikit_learn_accepts_a_learner_of_sequences(name):
+    kind = registry.learners()[name]
+    learner = kind(4) if required_of_learner(kind) else kind()
+    with pytest.warns(SkipTestWarning):  # tables cannot be tried
+        check_estimator(learner)
+    for check in WITHOUT_DATA:
+        getattr(estimator_checks, check)(name.split(".")[1], learner)
 
 
 def test_equal_numbers_would_be_noticed():

@@ -1,8 +1,5 @@
-"""What scikit-learn asks of an estimator, for tokens in three dimensions and a matrix of outputs.
-
-``check_estimator`` makes tables, which learners of sequences refuse: they say so in their tags, and it then checks
-nothing else. Its checks without data run here as they are (but for values of wrong types in the constructor, which the
-type checks of these tests refuse first); those that fit run on sequences.
+"""What scikit-learn asks of a fit, for tokens in three dimensions and a matrix of outputs; its checks without data run
+for all learners in tests/systems.
 """
 
 import pickle
@@ -12,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import estimator_checks
 
 from attnlab import aim
 
@@ -23,17 +19,6 @@ LEARNERS = [
     aim.OnlineSGD(4, batch_size=16, step=0.1, random_state=0),
     aim.DeepAMP(layers=1, max_iter=3),
 ]
-WITHOUT_DATA = (
-    "check_estimator_cloneable",
-    "check_estimator_tags_renamed",
-    "check_valid_tag_types",
-    "check_estimator_repr",
-    "check_no_attributes_set_in_init",
-    "check_estimators_unfitted",
-    "check_mixin_order",
-    "check_set_params",
-    "check_get_params_invariance",
-)
 
 
 @pytest.fixture(params=LEARNERS, ids=lambda learner: type(learner).__name__)
@@ -50,18 +35,6 @@ def fitted(learner, X, y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return learner.fit(X, y)
-
-
-@pytest.mark.parametrize("name", WITHOUT_DATA)
-def test_a_check_without_data(learner, name):
-    getattr(estimator_checks, name)(type(learner).__name__, learner)
-
-
-def test_scikit_learn_s_own_list(learner):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that tables cannot be tried
-        for one, check in estimator_checks.estimator_checks_generator(learner):
-            check(one)
 
 
 def test_a_fit_returns_itself_and_keeps_its_parameters(learner, data):

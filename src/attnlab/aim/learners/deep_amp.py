@@ -22,19 +22,19 @@ from attnlab.aim.deep.channel import deep_outputs
 from attnlab.aim.deep.output import DeepOutput
 from attnlab.aim.indices import Layout, indices
 from attnlab.aim.learners.message_passing import MessagePassing
-from attnlab.aim.learners.prediction import TokenRegressor
 from attnlab.aim.messages.probes import Probes
 from attnlab.aim.messages.products import adjoint, forward
 from attnlab.aim.spectrum import check_rho, tied
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.precision import float64
+from attnlab.common.sequences import SequenceRegressor
 from attnlab.common.tokens import check_targets, check_tokens
 from attnlab.common.validation import finite_array, integer, nonnegative, positive, real
 
 CHUNK = 2**14  # sequences at a time: the integral of one holds 289 nodes with some 30 numbers each, 1 GB in all
 
 
-class DeepAMP(MessagePassing, TokenRegressor):
+class DeepAMP(MessagePassing, SequenceRegressor):
     """Estimates of the attention matrices of all layers from the output of the last.
 
     Two layers and two tokens are integrated by quadrature; up to three layers and four tokens by importance sampling,

@@ -6,44 +6,20 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
 from attnlab.aim.channels import Channel, as_channel
 from attnlab.aim.channels.residual import Residual
 from attnlab.aim.indices import Layout
 from attnlab.aim.spectrum import singular, tied
-from attnlab.common.tokens import check_targets, check_tokens
+from attnlab.common.sequences import SequenceRegressor
+from attnlab.common.tokens import check_tokens
 from attnlab.common.validation import finite_array, one_of
 
 PREDICTIONS = ("plug-in", "bayes")
 
 
-class TokenRegressor(BaseEstimator):
-    """A learner from sequences (n, T, d) to a matrix of outputs for each."""
-
-    def __sklearn_tags__(self) -> Any:
-        """Tokens are three-dimensional and y is a matrix for each sequence."""
-        tags = super().__sklearn_tags__()
-        tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
-        return tags
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Outputs for fresh sequences."""
-        raise NotImplementedError
-
-    def score(self, X: Any, y: Any) -> float:
-        """R^2 over all entries: 1 - sum |y - predict(X)|^2 / sum |y - mean y|^2."""
-        predicted = self.predict(X)
-        y = check_targets(y, len(predicted), shape=predicted.shape[1:])
-        return float(1 - ((y - predicted) ** 2).sum() / ((y - y.mean(axis=0)) ** 2).sum())
-
-
-class IndexedPredictor(TokenRegressor):
+class IndexedPredictor(SequenceRegressor):
     """A fitted ``S_`` makes predictions: plug-in y(h(S_)), or Bayes E y with the indices' remaining variance averaged
     over.
     """

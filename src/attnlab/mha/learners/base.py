@@ -6,23 +6,22 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from attnlab.common.arrays import ArrayLike
+from attnlab.common.sequences import SequenceRegressor
 from attnlab.common.tokens import check_targets, check_tokens
-from attnlab.common.validation import finite_array
 from attnlab.mha.layer import attention
 from attnlab.mha.theory.counts import fewest_examples
 
 
-class LayerRegressor(RegressorMixin, BaseEstimator):
+class LayerRegressor(SequenceRegressor):
     """A learner whose fitted state is a layer: ``theta_ (m, d, d)`` and ``w_ (m, d, d_out)``.
 
     Learners of layers with biases also have ``key_bias_ (m, d)`` and ``constant_ (d_out,)``.
     """
 
-    # What a learner is told of the law it meets, as the lab reads it.
+    # The parameters that the lab takes from the law of the data.
     needs: tuple[str, ...] | dict[str, str] = ()
 
     theta_: np.ndarray
@@ -38,24 +37,9 @@ class LayerRegressor(RegressorMixin, BaseEstimator):
         biases = getattr(self, "key_bias_", None), getattr(self, "constant_", None)
         return attention(check_tokens(X, d=self.theta_.shape[1]), self.theta_, self.w_, *biases)
 
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of the outputs' variance explained, over all rows and outputs together; weights are of examples."""
-        predicted = self.predict(X)
-        truth = check_targets(y, len(predicted), shape=predicted.shape[1:])
-        weights = np.ones(len(truth))
-        if sample_weight is not None:
-            weights = finite_array("sample_weight", sample_weight, shape=(len(truth),)).astype(float)
-        weight = weights[:, None, None]
-        mean = np.sum(weight * truth, axis=(0, 1)) / (weights.sum() * truth.shape[1])
-        return float(1 - np.sum(weight * (truth - predicted) ** 2) / np.sum(weight * (truth - mean) ** 2))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.two_d_labels = True
-        return tags
+    def _mean_output(self, y: np.ndarray, weight: np.ndarray) -> Any:
+        """Of each output, the mean over the rows: the tokens of a sequence have the same law."""
+        return np.sum(weight * y, axis=(0, 1)) / (np.sum(weight) * y.shape[1])
 
 
 def check_examples(X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from attnlab.common.precision import float64
+from attnlab.common.sequences import SequenceRegressor
 from attnlab.common.tokens import check_targets, check_tokens
 from attnlab.common.validation import one_of
 from attnlab.smi.check import checked
@@ -21,20 +21,11 @@ from attnlab.smi.outputs import mean_function, spread_mean
 PREDICTIONS = ("plug-in", "bayes")
 
 
-class DirectionsPredictor(BaseEstimator):
+class DirectionsPredictor(SequenceRegressor):
     """Fitted directions ``W_`` make predictions: mean(X W_^T / sqrt d), or its average over the remaining error V_."""
 
     link: str | Link
     needs: tuple[str, ...] = ("link",)
-
-    def __sklearn_tags__(self) -> Any:
-        """Tokens are three-dimensional; y is an array for each sequence."""
-        tags = super().__sklearn_tags__()
-        tags.estimator_type = "regressor"
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.input_tags.three_d_array = True
-        return tags
 
     @property
     def law(self) -> Link:
@@ -57,12 +48,6 @@ class DirectionsPredictor(BaseEstimator):
         if one_of("prediction", getattr(self, "prediction", "plug-in"), PREDICTIONS) == "plug-in":
             return _plug_in(self.law, z)
         return spread_mean(self.law, z, self.V_)
-
-    def score(self, X: Any, y: Any) -> float:
-        """R^2 over all entries: 1 - sum |y - predict(X)|^2 / sum |y - mean y|^2."""
-        predicted = self.predict(X)
-        y = check_targets(y, len(predicted), shape=predicted.shape[1:])
-        return float(1 - ((y - predicted) ** 2).sum() / ((y - y.mean(axis=0)) ** 2).sum())
 
 
 @functools.lru_cache(maxsize=256)

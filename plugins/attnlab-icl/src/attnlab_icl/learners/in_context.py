@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from jaxtyping import Float
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from attnlab.common.seeds import Seed
+from attnlab.common.sequences import SequenceRegressor
 from attnlab.common.stopping import ended
 from attnlab.common.validation import finite_array, nonnegative
 from attnlab_icl.task import Task, Tasks, split
@@ -18,8 +18,10 @@ from attnlab_icl.task import Task, Tasks, split
 BLOCK = 512
 
 
-class InContext(RegressorMixin, BaseEstimator):
+class InContext(SequenceRegressor):
     """Predicts x.w with an estimate of the task w from the examples of the same context."""
+
+    _outputs_are_arrays = False
 
     def fit(self, X: Float[np.ndarray, "n tokens p"], y: Float[np.ndarray, " n"]) -> Self:
         """Check the input; there is nothing to learn."""

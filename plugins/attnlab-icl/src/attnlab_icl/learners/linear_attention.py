@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 from jaxtyping import Float
 from scipy import linalg
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from attnlab.common.compute import Compute, jax_device
+from attnlab.common.sequences import SequenceRegressor
 from attnlab.common.stopping import ended
 from attnlab.common.validation import finite_array, integer, nonnegative, one_of, positive
 from attnlab_icl.learners.solvers import Fit, Gram, conjugate_gradients, dual
@@ -23,7 +23,7 @@ DUAL_UP_TO = 1.1
 MEMORY = 4e9
 
 
-class LinearAttention(RegressorMixin, BaseEstimator):
+class LinearAttention(SequenceRegressor):
     r"""Linear attention on the query and a summary of its context, fitted exactly (arXiv:2405.11751).
 
     The prediction is :math:`x^T G h` for the query x and the summary h. G, of size d x (d + 1), minimises
@@ -50,6 +50,8 @@ class LinearAttention(RegressorMixin, BaseEstimator):
     >>> bool(exact_error(layer, task, "pretraining") < exact_error(layer, task, "new") < 1 + task.rho)
     True
     """
+
+    _outputs_are_arrays = False
 
     def __init__(
         self,
