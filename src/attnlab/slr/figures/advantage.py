@@ -145,7 +145,7 @@ def _draw_population(axes: Axes, records: Records) -> None:
         line(axes, nu, list(map(float, found)), color=COLOR[kind], label=label)
     for kind in ("linear", "softmax"):
         points(axes, seen.curve("nu", kind), color=COLOR[kind])
-    axes.set(xlabel=r"strength $\nu$", ylabel="excess risk at population level", ylim=(0, 0.75))
+    axes.set(xlabel=r"strength $\nu$", ylabel="excess risk", ylim=(0, 0.75), title="population level")
     axes.legend(title=f"$L = {law['L']}$")
 
 
@@ -210,7 +210,7 @@ ADVANTAGE = Figure(
     },
     run=run,
     draw=draw,
-    independent_of=("d", "n_test", "noise_std: 1 |", "noise_std: infinite data", "alpha: 1 |"),
+    independent_of=("d", "n_test", "noise_std: population", "noise_std: infinite data", "alpha: population"),
     claims=(
         Claim(
             id="slr.softmax_bayes",
