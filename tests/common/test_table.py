@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 
 from attnlab.common.records import PACKED, Records
-from attnlab.common.table import Columns
+from attnlab.common.table import Columns, PackedRows
 
 ROWS = [
     {"a": 1, "b": 0.5, "c": "x"},
@@ -13,8 +15,8 @@ ROWS = [
 
 
 def test_packed_rows_read_as_the_dictionaries_they_were_made_from():
-    table = Columns()
-    packed = [table.append(row) for row in ROWS]
+    table = Columns(ROWS)
+    packed = PackedRows(table, range(table.count))
     for row, found in zip(ROWS, packed, strict=True):
         assert list(found) == list(row)
         assert len(found) == len(row)
@@ -39,3 +41,9 @@ def test_large_records_answer_as_small_ones_do(monkeypatch):
     for ours, theirs in zip(packed.curve("x", "y"), plain.curve("x", "y"), strict=True):
         assert np.array_equal(ours, theirs)
     assert len(packed.without_seed(2)) == len(plain.without_seed(2))
+    packed = replace(packed, parameters=("x", "name"))
+    assert packed.complete_replicates() == replace(plain, parameters=("x", "name")).complete_replicates()
+    once = replace(packed, parameters=("x", "name", "y")).only([3])  # every setting was run once: all rows stay
+    assert len(once) == 60
+    assert isinstance(once.rows, PackedRows)
+    assert [row["y"] for row in packed.rows[5:7]] == [1.25, 1.5]

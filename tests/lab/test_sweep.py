@@ -10,7 +10,7 @@ import pytest
 from attnlab import lab
 from attnlab.lab.errors import UsageError
 from attnlab.lab.sweep import read
-from attnlab.lab.sweep_figure import to_toml
+from attnlab.lab.toml import to_toml
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("sweep_*.toml"))
 

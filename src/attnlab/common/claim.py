@@ -12,7 +12,7 @@ from typing import Literal
 
 from attnlab.common import power
 from attnlab.common.intervals import EVERYTHING, Bounds, Fixed, Measured
-from attnlab.common.records import CONFIDENCE, Estimate, Records
+from attnlab.common.records import CONFIDENCE, Estimate, Records, identity
 from attnlab.common.statistics import Statistic
 
 Status = Literal["holds", "fails", "undecided", "not measured"]
@@ -168,7 +168,7 @@ class Claim:
             measured = self.statistic.measure(records)
             bounds = measured.interval(CONFIDENCE) if math.isfinite(measured.value) else EVERYTHING
             estimate = Estimate(measured.value, *bounds, measured.units)
-            rows = {id(row): row for row in self.statistic.rows(records)}.values()
+            rows = {identity(row): row for row in self.statistic.rows(records)}.values()
         except LookupError as problem:
             return Verdict(self, scale, "not measured", None, f"no data: {problem}")
         except (ValueError, ArithmeticError) as problem:

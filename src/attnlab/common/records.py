@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from attnlab.common.intervals import Share
-from attnlab.common.table import Columns
+from attnlab.common.table import Columns, PackedRow, PackedRows
 
 Row = Mapping[str, Any]
 CONFIDENCE = 0.95
-# Rows beyond these share columns: a dictionary for each of a million would take gigabytes.
+# More rows than these share columns: a dictionary for each of a million would take gigabytes.
 PACKED = 20_000
 
 
@@ -47,7 +48,7 @@ class Records:
     seed, where that is known (:meth:`Figure.decide`).
     """
 
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     parameters: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
 
@@ -55,13 +56,18 @@ class Records:
     def of(cls, rows: Iterable[Row]) -> Records:
         """Collect rows; a row whose results are a list under ``rows`` becomes one row for each of them."""
         flat: list[Row] = []
-        table = Columns()
+        table: Columns | None = None
         for row in rows:
             common = {key: value for key, value in row.items() if key != "rows"}
             for extra in row.get("rows", [{}]):
                 whole = {**common, **extra}
-                flat.append(whole if len(flat) < PACKED else table.append(whole))
-        return cls(tuple(flat))
+                if table is not None:
+                    table.append(whole)
+                elif len(flat) < PACKED:
+                    flat.append(whole)
+                else:
+                    table, flat = Columns([*flat, whole]), []
+        return cls(tuple(flat) if table is None else PackedRows(table, range(table.count)))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -71,11 +77,27 @@ class Records:
 
     def where(self, **conditions: Any) -> Records:
         """Keep the rows with these exact values; an unknown name or an empty answer is an error that says so."""
-        kept = tuple(row for row in self.rows if all(row.get(k, _ABSENT) == v for k, v in conditions.items()))
+        kept = self._only(lambda row: all(row.get(k, _ABSENT) == v for k, v in conditions.items()))
         if not kept:
             words = ", ".join(f"{name} = {value}" for name, value in conditions.items())
             raise LookupError(f"no finished cell with {words}")
-        return replace(self, rows=kept)
+        return kept
+
+    def _only(self, wanted: Callable[[Row], bool]) -> Records:
+        return self._at([i for i, row in enumerate(self.rows) if wanted(row)])
+
+    def _at(self, positions: Iterable[int]) -> Records:
+        rows = self.rows
+        return replace(
+            self, rows=rows.take(positions) if isinstance(rows, PackedRows) else tuple(rows[i] for i in positions)
+        )
+
+    def split(self, key: Callable[[Row], Hashable]) -> dict[Any, Records]:
+        """The rows by what ``key`` says of them, in the order in which its answers come."""
+        found: dict[Hashable, array[int]] = {}
+        for i, row in enumerate(self.rows):
+            found.setdefault(key(row), array("q")).append(i)
+        return {answer: self._at(positions) for answer, positions in found.items()}
 
     def column(self, name: str) -> np.ndarray:
         """All values of one parameter or result, in row order (arrays are stacked)."""
@@ -93,10 +115,7 @@ class Records:
         """Mean and standard error of ``y`` for each value of ``x``; the standard error of one run is NaN."""
         chosen = self.where(**conditions)
         xs = chosen.values(x)
-        found: dict[Any, list[Row]] = {value: [] for value in xs}
-        for row in chosen:
-            if x in row:
-                found[row[x]].append(row)
+        found = chosen.split(lambda row: row.get(x, _ABSENT))
         groups = [found[value] for value in xs]
         samples = [np.array([row[y] for row in group], dtype=float) for group in groups]
         sem = [s.std(ddof=1) / np.sqrt(len(s)) if len(s) > 1 else np.nan for s in samples]
@@ -107,10 +126,7 @@ class Records:
         """The rows of each unit: of equal values of these names; ``("instance",)`` is one planted instance."""
         if unit == ("instance",):
             unit = ("seed", *(name for name in self.parameters if name not in self.shared))
-        found: dict[Hashable, list[Row]] = {}
-        for row in self.rows:
-            found.setdefault(repr([row.get(name) for name in unit]), []).append(row)
-        return {key: replace(self, rows=tuple(rows)) for key, rows in found.items()}
+        return self.split(lambda row: repr([row.get(name) for name in unit]))
 
     def complete_replicates(self) -> list[Any]:
         """The replicates that every setting has, apart from settings that were run once: computations without noise."""
@@ -128,10 +144,15 @@ class Records:
 
     def _of_replicates(self, seeds: set[Any]) -> Records:
         if not self.parameters:
-            return replace(self, rows=tuple(row for row in self.rows if row.get("seed") in seeds))
+            return self._only(lambda row: row.get("seed") in seeds)
         groups = self.groups(self.parameters).values()
-        once = {id(row) for rows in groups if len({row.get("seed") for row in rows}) == 1 for row in rows}
-        return replace(self, rows=tuple(row for row in self.rows if row.get("seed") in seeds or id(row) in once))
+        once = {identity(row) for rows in groups if len({row.get("seed") for row in rows}) == 1 for row in rows}
+        return self._only(lambda row: row.get("seed") in seeds or identity(row) in once)
+
+
+def identity(row: Row) -> int:
+    """What tells the rows of a table apart: a packed row is made anew each time it is asked for."""
+    return row.place if isinstance(row, PackedRow) else id(row)
 
 
 _ABSENT = object()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, overload
 
 _ABSENT = object()
 # Different words of a column that are kept once; beyond that it is taken for one whose words do not repeat.
@@ -99,41 +99,67 @@ def _widened(values: Any, value: Any) -> Any:
 class Columns:
     """A table that grows row by row."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
         self.columns: dict[str, Column] = {}
-        self.rows = 0
+        self.count = 0
+        for row in rows:
+            self.append(row)
 
-    def append(self, row: Mapping[str, Any]) -> PackedRow:
-        """Take a row in; the answer looks like it."""
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Take a row in."""
         for name in row:
             if name not in self.columns:
-                self.columns[name] = Column(self.rows)
+                self.columns[name] = Column(self.count)
         for name, column in self.columns.items():
             column.append(row.get(name, _ABSENT))
-        self.rows += 1
-        return PackedRow(self, self.rows - 1)
+        self.count += 1
 
 
 class PackedRow(Mapping[str, Any]):
-    """One row of a table, read as the dictionary it was made from."""
+    """One row of a table, read as the dictionary it was made from; ``place`` is where it is there."""
 
-    __slots__ = ("_place", "_table")
+    __slots__ = ("_table", "place")
 
     def __init__(self, table: Columns, place: int) -> None:
-        self._table, self._place = table, place
+        self._table, self.place = table, place
 
     def __getitem__(self, name: str) -> Any:
-        value = self._table.columns[name].values[self._place]
+        value = self._table.columns[name].values[self.place]
         if value is _ABSENT:
             raise KeyError(name)
         return value
 
     def __iter__(self) -> Iterator[str]:
-        place = self._place
-        return (name for name, column in self._table.columns.items() if column.values[place] is not _ABSENT)
+        return (name for name, column in self._table.columns.items() if column.values[self.place] is not _ABSENT)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    # rows are distinguished by identity, as dictionaries are
+    # rows are distinguished by their place, as dictionaries are by their identity
     __hash__ = None  # type: ignore[assignment]
+
+
+class PackedRows(Sequence[PackedRow]):
+    """Rows of a table, each made when it is asked for: an object for each of a million takes 90 MB."""
+
+    def __init__(self, table: Columns, places: Sequence[int]) -> None:
+        self.table, self.places = table, places
+
+    def take(self, chosen: Iterable[int]) -> PackedRows:
+        """Those at these positions."""
+        return PackedRows(self.table, array("q", (self.places[i] for i in chosen)))
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __iter__(self) -> Iterator[PackedRow]:
+        return (PackedRow(self.table, place) for place in self.places)
+
+    @overload
+    def __getitem__(self, index: int) -> PackedRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> PackedRows: ...
+    def __getitem__(self, index: int | slice) -> PackedRow | PackedRows:
+        if isinstance(index, slice):
+            return PackedRows(self.table, self.places[index])
+        return PackedRow(self.table, self.places[index])

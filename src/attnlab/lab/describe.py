@@ -6,17 +6,23 @@ import dataclasses
 import hashlib
 import inspect
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from attnlab.common.fingerprint import LIBRARY
 from attnlab.common.systems import systems
 
+Role = Literal["task", "learner"]
 # Packages whose version is stored with every cell; their source does not enter the fingerprint.
 VERSIONED = ("numpy", "scipy", "sklearn", "jax", "builtins")
 # Longer arrays are stored as a hash of their bytes.
 LONGEST = 16
+
+
+def settings(role: Role, point: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the task or the learner, without the prefix."""
+    return {key.removeprefix(f"{role}."): value for key, value in point.items() if key.startswith(f"{role}.")}
 
 
 def name_of(item: type) -> str:

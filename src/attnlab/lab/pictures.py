@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from attnlab.common.drawing import style
 from attnlab.lab import drawn, latex
 from attnlab.lab.runner import Result
-from attnlab.lab.sweep_figure import to_toml
+from attnlab.lab.toml import to_toml
 
 KINDS = ("png", "pdf", "svg", "csv", "tex", "pgf.tex", "toml")
 # Dots an inch of the picture inside the page; the PNG beside it has twice as many.

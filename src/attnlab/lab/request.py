@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -13,11 +13,10 @@ from sklearn.base import clone
 from attnlab.common.figure import Params, Record
 from attnlab.common.validation import integer, one_of
 from attnlab.lab import registry
-from attnlab.lab.describe import is_plain, name_of, parameters
+from attnlab.lab.describe import Role, is_plain, name_of, parameters, settings
 from attnlab.lab.own import part
 from attnlab.lab.spec import Spec, changed, needs_of, values_of
 
-Role = Literal["task", "learner"]
 Item = Any  # a name, a type or an object
 VERBS: Mapping[Role, tuple[str, ...]] = {"task": ("sample",), "learner": ("fit", "predict", "get_params")}
 SIZES = ("n_train", "alpha", "n_test")
@@ -100,11 +99,6 @@ def _replaced(role: Role, item: Any, options: Mapping[str, Any]) -> Any:
     if dataclasses.is_dataclass(item) and not isinstance(item, type):
         return dataclasses.replace(item, **options)
     return type(item)(**{**(parameters(item) or {}), **options})
-
-
-def settings(role: Role, point: Params) -> dict[str, Any]:
-    """The parameters of the task or the learner, without the prefix."""
-    return {key.removeprefix(f"{role}."): value for key, value in point.items() if key.startswith(f"{role}.")}
 
 
 def label(role: Role, item: Item, options: Mapping[str, Any] | None = None) -> str:

@@ -121,6 +121,8 @@ class Provenance:
         self.digest.update(row.payload_hash.encode())
         if self.count <= KEPT:
             self.cells.append(row)
+        else:
+            self.cells.clear()
         if row.status == "failed":
             self.failed.append(row)
 

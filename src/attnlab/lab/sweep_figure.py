@@ -1,4 +1,4 @@
-"""The figure of a sweep, its picture, and the TOML that asks for it again.
+"""The figure of a sweep and its picture.
 
 Every reference that applies to the task and learner is a column of the table and a line of the picture.
 """
@@ -6,7 +6,6 @@ Every reference that applies to the task and learner is a column of the table an
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,8 +15,8 @@ from attnlab.common.drawing import COLORS, MARKERS, line, panels, plain_log, poi
 from attnlab.common.figure import Figure, Grid
 from attnlab.common.records import Records
 from attnlab.common.seeds import canonical
-from attnlab.lab.describe import is_plain
-from attnlab.lab.request import SIZES, check, run_spec, settings
+from attnlab.lab.describe import settings
+from attnlab.lab.request import SIZES, check, run_spec
 from attnlab.lab.spec import Trials
 
 
@@ -95,10 +94,8 @@ def _draw_theory(plot: Any, rows: Records, x: str, column: str, **options: Any) 
 
 def _grouped(records: Records, key: Callable[[Mapping[str, Any]], str]) -> dict[str, Records]:
     """The rows by the value of ``key``, in order."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for row in records:
-        groups.setdefault(key(row), []).append(row)
-    return {name: Records(tuple(groups[name])) for name in sorted(groups)}
+    groups = records.split(key)
+    return {name: groups[name] for name in sorted(groups)}
 
 
 def _is_of_task(name: str) -> bool:
@@ -111,40 +108,3 @@ def _label(row: Mapping[str, Any], names: Sequence[str]) -> str:
     where = [f"on {row['task']}"] if "task" in names else []
     # a dollar sign would begin a formula
     return " ".join([str(row["learner"]), *extra, *where]).replace("$", r"\$")
-
-
-def to_toml(figure: Figure, scale: str) -> str:
-    """The request that runs a figure or a sweep again with the knobs it has."""
-    if figure.name.startswith("sweep."):
-        return _sweep_toml(figure, scale)
-    lines = [f'figure = "{figure.name}"', f'scale = "{scale}"']
-    if len(figure.scales[scale]) == 1:
-        values = figure.knobs(scale).items()
-        lines += ["", "[set]", *(f"{name} = {_toml(value)}" for name, value in values if _is_knob(value))]
-    return "\n".join(lines) + "\n"
-
-
-def _sweep_toml(figure: Figure, scale: str) -> str:
-    grids = figure.scales[scale]
-    lines = [f'name = "{figure.name.removeprefix("sweep.")}"', f"seeds = {grids[0].seeds}"]
-    lines += [
-        f"{name} = {_toml(value)}" for name, value in grids[0].params.items() if name in ("n_train", "alpha", "n_test")
-    ]
-    for role in ("task", "learner"):
-        tables = [{"name": grid.params[role], **settings(role, grid.params)} for grid in grids]
-        for own in {canonical(table): table for table in tables}.values():
-            lines += ["", f"[[{role}]]", *(f"{key} = {_toml(value)}" for key, value in own.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _is_knob(value: Any) -> bool:
-    """Whether a value can stand in a request; objects and types are what a figure is about."""
-    return is_plain(value) and not isinstance(value, tuple)
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value).replace("Infinity", "inf").replace("NaN", "nan")

@@ -10,7 +10,8 @@ from typing import Any
 
 from attnlab.common.reference import Capacity
 from attnlab.lab import registry
-from attnlab.lab.request import settings, spec
+from attnlab.lab.describe import settings
+from attnlab.lab.request import spec
 from attnlab.lab.spec import changed
 
 # No learner is simulated beyond this size, even if theory needs more.

@@ -13,14 +13,14 @@ import numpy as np
 from attnlab.common.records import Records
 from attnlab.common.validation import integer, real
 from attnlab.lab import registry
-from attnlab.lab.describe import name_of
+from attnlab.lab.describe import name_of, settings
 from attnlab.lab.engine import Engine
 from attnlab.lab.measure import Measure, Notify, last_line, measuring, silent
 from attnlab.lab.plans.capacity import Planned
 from attnlab.lab.plans.crossing import bootstrap, next_size, power_law
 from attnlab.lab.plans.forecast import Forecast, Known
 from attnlab.lab.plans.plan import Cost, Need, Plan
-from attnlab.lab.request import Item, check, kind_of, label, owned, settings
+from attnlab.lab.request import Item, check, kind_of, label, owned
 from attnlab.lab.runner import Result
 from attnlab.lab.spec import Trials
 
