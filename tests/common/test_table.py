@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnlab.common.records import PACKED, Records
-from attnlab.common.table import Columns, PackedRows
+from attnlab.common.table import Columns, PackedRows, Repeated
 
 ROWS = [
     {"a": 1, "b": 0.5, "c": "x"},
@@ -26,6 +26,13 @@ def test_packed_rows_read_as_the_dictionaries_they_were_made_from():
         assert {name: repr(value) for name, value in found.items()} == {
             name: repr(value) for name, value in row.items()
         }
+
+
+def test_a_constant_is_kept_once_and_a_zero_keeps_its_sign():
+    table = Columns({"a": 0.0, "b": 0, "c": "x"} for _ in range(5))
+    assert all(isinstance(column.values, Repeated) for column in table.columns.values())
+    signed = PackedRows(Columns([{"a": 0.0}, {"a": -0.0}]), range(2))
+    assert [str(row["a"]) for row in signed] == ["0.0", "-0.0"]
 
 
 def test_large_records_answer_as_small_ones_do(monkeypatch):

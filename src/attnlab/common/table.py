@@ -23,7 +23,9 @@ class Repeated:
         """Whether it is the same value; a zero may have another sign."""
         if not self.count or value is self.value:
             return True
-        return type(value) in (int, float, str) and type(value) is type(self.value) and bool(value == self.value != 0)
+        if type(value) not in (int, float, str) or type(value) is not type(self.value):
+            return False
+        return bool(value == self.value) and (value != 0 or str(value) == str(self.value))
 
     def append(self, value: Any) -> None:
         """Once more."""
