@@ -109,6 +109,6 @@ SIGN_COMMITTEE = Figure(
     run=run,
     draw=draw,
     shape=("source", "d", "alpha"),
-    independent_of=("d",),
+    independent_of=("d", "alpha: specialisation"),
     claims=CLAIMS,
 )
