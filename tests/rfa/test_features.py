@@ -188,6 +188,17 @@ def test_moment_bias_finds_the_planted_rotation(seed):
     assert cosine > 0.9
 
 
+@pytest.mark.parametrize(("degrees", "cosine"), [(0, 1.0), (45, 0.92), (60, 0.87)])
+def test_moment_bias_of_rank_one_is_as_far_off_as_its_docstring_says(degrees, cosine):
+    d, angle = 16, np.radians(degrees)
+    X, _ = Task(d=d, n_keys=1).sample(100_000, seed=1)
+    query, key = X[:, 0], X[:, 1]
+    # S = e_0 e_1^T, and b at this angle to e_1
+    y = query[:, 0] * key[:, 1] * (np.cos(angle) * key[:, 1] + np.sin(angle) * key[:, 2])
+    # 0.02 for the noise of the moment and the trace
+    assert abs(moment_bias(X, y)[0, 1]) / np.sqrt(d) == pytest.approx(cosine, abs=0.02)
+
+
 def test_maps_with_other_weights_differ_and_share_their_program():
     first, second = attention(5), AttentionFeatures(5, D, 4, mean_matrix(None, D))
     assert first != second
