@@ -126,6 +126,17 @@ def test_a_share_of_dependent_trials_is_covered(units, simulation):
     assert np.mean([ci.low <= 0.9 <= ci.high for ci in naive]) < 0.8
 
 
+def test_the_design_effect_is_that_of_the_formula():
+    student = stats.t.ppf(0.975, 39) / stats.t.ppf(0.975, 9)
+    four = np.full(10, 4.0)
+    # p = .9: variance 10/9 (9 * .4^2 + 3.6^2) / 40^2 = .01, so .09 / .01 = 9 trials
+    assert Share(np.repeat([4.0, 0.0], [9, 1]), four).effective == pytest.approx(9 * student**2)
+    # no variance between units: all forty trials
+    assert Share(four / 2, four).effective == pytest.approx(40 * student**2)
+    assert [Share(hits, four).effective for hits in (0 * four, four)] == [10, 10]
+    assert Share(np.array([3.0]), np.array([4.0])).effective == 1
+
+
 @pytest.mark.parametrize("n", [10, 30])
 def test_the_median_is_covered_at_least_as_often_as_said(n, simulation):
     draws = simulation.rng.exponential(size=(simulation.draws, n))
