@@ -32,7 +32,7 @@ test: $(READY) ## the fast test suite
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-all: $(READY) ## every test, the slow ones too; ORDER=word runs them in another order
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'slow or not slow' $(if $(ORDER),--order-by $(ORDER))
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'slow or not slow' --durations=15 $(if $(ORDER),--order-by $(ORDER))
 
 release-check: test-all docs ## before a release: all tests (a clean install among them), documentation, every claim at paper scale
 	$(BIN)/attnlab claims check --measured docs/data/claims_paper.json

@@ -188,7 +188,7 @@ def imported(target: Target) -> Callable[..., Any]:
 
 
 def passes(target: Target, source: str) -> bool:
-    """Whether the target's tests pass with this source; ends the process that was forked for it."""
+    """Whether the target's tests pass with this source, which this process keeps from now on."""
     place(imported(target), source)
     return pytest.main([*PYTEST, "-x", *target.tests]) == 0
 

@@ -70,6 +70,13 @@ def test_a_ratio_of_products_is_covered(powers, truth, k, simulation):
     assert simulation.exact(make, truth, (4, k))
 
 
+def test_the_interval_of_a_product_is_the_delta_method():
+    x, y = np.array([1.0, 2.0, 4.0, 7.0]), np.array([3.0, 5.0, 4.0, 4.0])
+    half = 3.18245 * np.std(x / 3.5 + y / 4, ddof=1) / 2  # t_3, four replicates
+    expected = (14 * np.exp(-half), 14 * np.exp(half))
+    assert LogRatio(np.array([x, y]), np.array([1, 1])).interval(0.95) == pytest.approx(expected, rel=1e-5)
+
+
 @pytest.mark.parametrize("k", [3, 5, 10])
 def test_a_geometric_mean_is_covered(k, simulation):
     """Errors that scatter by a factor of two: the logarithm is Gaussian."""

@@ -237,7 +237,7 @@ def test_the_excess_risk_bound_is_the_formula_of_its_form():
     assert theory.excess_risk_bound(aligned, n, model="brfa", eps=0.3) == pytest.approx(biased + distance)
     assert all(np.isfinite(theory.excess_risk_bound(task, 1, 1, form=form)) for form in ("paper", "explicit"))
     with pytest.raises(ValueError, match="delta must be"):
-        theory.excess_risk_bound(task, n, M, delta=1.5)
+        theory.excess_risk_bound(task, n, M, form="paper", delta=1.5)
 
 
 def test_rademacher_bounds_hold_for_random_signs():
