@@ -81,6 +81,7 @@ def bivariate_normal_cdf(x: ArrayLike, y: ArrayLike, r: ArrayLike) -> np.ndarray
         a_x = np.where(x == 0, np.copysign(np.inf, y), (y - r * x) / (x * root))
         a_y = np.where(y == 0, np.copysign(np.inf, x), (x - r * y) / (y * root))
     split = (x * y < 0) | ((x * y == 0) & (x + y < 0))
+    # Owen's formula: two functions of one variable and exact to rounding, where a quadrature in r fails near |r| = 1.
     inner = 0.5 * (special.ndtr(x) + special.ndtr(y)) - special.owens_t(x, a_x) - special.owens_t(y, a_y) - 0.5 * split
     at_origin = 0.25 + np.arcsin(np.clip(r, -1, 1)) / (2 * np.pi)
     inner = np.where((x == 0) & (y == 0), at_origin, inner)

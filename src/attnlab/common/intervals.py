@@ -193,6 +193,7 @@ class Share:
         """Beta quantiles of the effective counts."""
         n, tail = self.effective, (1 - level) / 2
         x = n * self.value
+        # Clopper and Pearson's interval, exact for independent trials; effective counts need not be whole.
         low = float(special.betaincinv(x, n - x + 1, tail)) if x > 0 else 0.0
         high = float(special.betainccinv(x + 1, n - x, tail)) if x < n else 1.0
         return low, high

@@ -133,6 +133,7 @@ def parity_heads(size: int, steepness: float = 2.0) -> tuple[np.ndarray, np.ndar
     system[-1, :-1] = 1
     solved = np.linalg.solve(system, np.append((-1.0) ** N, 0.0))
     a, beta = solved[:-1], float(solved[-1])
+    # The solution is exact up to rounding: what is below it is a zero, and a gate that is not needed.
     used = np.abs(a) > 1e-9 * np.abs(a).max()
     return a[used], gates[used], beta
 

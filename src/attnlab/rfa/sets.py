@@ -26,6 +26,7 @@ def query_set(queries: Any, sets: Any, *, normalize: bool = True) -> np.ndarray 
     d = queries.shape[1]
     examples = [np.vstack([q, finite_array("sets", s, shape=(None, d))]) for q, s in zip(queries, sets, strict=True)]
     if normalize:
+        # A token of zeros stays zero: it has no direction.
         examples = [x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(float).tiny) for x in examples]
     same = len({len(x) for x in examples}) == 1
     return np.stack(examples) if same else examples

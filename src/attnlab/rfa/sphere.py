@@ -63,6 +63,7 @@ def harmonic_dimension(l: int, d: int) -> int:
     >>> [harmonic_dimension(l, 16) for l in range(5)]
     [1, 16, 135, 800, 3740]
     """
+    # In integers: the difference of two binomials of 20 digits has none left in floating point.
     lower = special.comb(d + l - 3, l - 2, exact=True) if l >= 2 else 0
     return int(special.comb(d + l - 1, l, exact=True)) - int(lower)
 
@@ -81,6 +82,7 @@ def power_moments(powers: ArrayLike, l: int, d: int) -> np.ndarray:
     k = np.asarray(powers)
     present = (k >= l) & ((k - l) % 2 == 0)
     j = np.where(present, (k - l) // 2, 0)
+    # Factorials beyond 170 overflow; their logarithms do not.
     log = special.gammaln(k + 1) - special.gammaln(2 * j + 1) - l * np.log(2) + _log_rising(0.5, j)
     return np.where(present, np.exp(log - _log_rising(d / 2, j + l)), 0.0)
 

@@ -135,6 +135,7 @@ def _step(state: Any, t: Any, drawn: Any, law: Setting, options: Any) -> Any:
 
     lam, alpha, noise_std, decay = options
     rho = state[4]
+    # Rounding carries |rho| past 1 where k = ±v; the root would be NaN.
     s = jnp.sqrt(jnp.maximum(1 - rho**2, 0.0))
     k_star, v_star = _planted(state, s)
     k, v = [1 + 0 * rho, 0 * rho, 0 * rho, 0 * rho], [rho, s, 0 * rho, 0 * rho]
@@ -196,6 +197,7 @@ def _planted(state: Any, s: Any) -> tuple[list[Any], list[Any]]:
     # where k = ±v the rest of v has no direction, and where k* lies in the plane its own rest has none
     safe = jnp.maximum(s, 1e-12)
     k2, v2 = (theta - rho * kappa) / safe, (nu - rho * eta) / safe
+    # Gram-Schmidt of unit vectors: what is left of a length is never negative but by rounding.
     k3 = jnp.sqrt(jnp.maximum(1 - kappa**2 - k2**2, 0.0))
     v3 = jnp.where(k3 > 1e-12, -(kappa * eta + k2 * v2) / jnp.maximum(k3, 1e-12), 0.0)
     v4 = jnp.sqrt(jnp.maximum(1 - eta**2 - v2**2 - v3**2, 0.0))
@@ -211,6 +213,7 @@ def _cholesky(c_k: Any, c_v: Any) -> tuple[Any, Any, Any]:
     import jax.numpy as jnp
 
     s_kk, s_kv, s_vv = (jnp.sum(a * b, axis=(0, 1)) for a, b in ((c_k, c_k), (c_k, c_v), (c_v, c_v)))
+    # No coefficients (the error is exactly 0): s_kv is 0 too, and b is 0 instead of 0/0.
     root = jnp.sqrt(jnp.maximum(s_kk, 1e-30))
     b = s_kv / root
     return root, b, jnp.sqrt(jnp.maximum(s_vv - b**2, 0.0))

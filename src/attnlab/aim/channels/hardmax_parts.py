@@ -31,6 +31,7 @@ def strength_parts(Vs: float, Va: float, known_s: float, known_a: float) -> tupl
         Z = np.maximum(bivariate_normal_cdf(k1, k2, r), 1e-300)
         a1 = normal_pdf(k1) * ndtr((k2 - r * k1) / root)
         a2 = sign * normal_pdf(k2) * ndtr((k1 - r * k2) / root)
+        # Below, Z has lost its digits: it is a difference of numbers of order one.
         safe = Z > 1e-13
         even, odd = (np.where(safe, (a1 + s * a2) ** 2 / (2 * v * Z), 0.0) for s in (1, -1))
         symmetric += 2 * float(p @ (even + 2 * odd) @ m)

@@ -89,6 +89,7 @@ def row_of_two(tau: float) -> float:
         x = spread * x
     else:
         w = w * normal_pdf(x / spread) / spread
+    # In logarithms: far out both phi^2 and Phi(-kappa) underflow, and their ratio is of order kappa phi.
     return float(w @ np.exp(-(x**2) - np.log(2 * np.pi) - log_ndtr(x) - log_ndtr(-x)))
 
 
@@ -131,6 +132,7 @@ def pair_information(k1: np.ndarray, k2: np.ndarray, r: float, legacy: bool) -> 
     else:
         root = np.sqrt(1 - r**2)
         a1, a2 = normal_pdf(k1) * ndtr((k2 - r * k1) / root), normal_pdf(k2) * ndtr((k1 - r * k2) / root)
+    # Below, P has lost its digits: it is a difference of numbers of order one.
     safe = P > 1e-13
     return np.asarray(np.where(safe, (a1**2 + r * a1 * a2) / np.where(safe, P, 1.0), 0.0))
 

@@ -64,6 +64,8 @@ def posterior_mean(channel: Channel, summary: Any, omega: Any, V: Any, layout: L
         mean = jnp.einsum("nk,nki->ni", weights, x)
         if floor is not None:
             gap = x - mean[:, None]
+            # Wider than the sample's: points that are too narrow have weights without a second moment, too wide ones
+            # only fewer.
             covariance = WIDENED * jnp.einsum("nk,nki,nkj->nij", weights, gap, gap)
             factor = jnp.linalg.cholesky(covariance + floor**2 * jnp.eye(p))
     return mean
@@ -123,6 +125,7 @@ def interpolated_strength(channel: Channel, V: Any, total: float, layout: Layout
     low = log_V.min()
     # the nodes end 7 % below V = total, where E|g|^2 still changes by 5 %: the polynomial goes on to the end
     inside = np.clip(np.log(np.maximum(V, 1e-300)), low, np.log(total))
+    # In logarithms of both, where a power law is a straight line.
     curves = np.array([BarycentricInterpolator(log_V, np.log(np.maximum(row, 1e-12)), rng=0)(inside) for row in found])
     value = np.exp(curves.mean(axis=0))
     error = value * curves.std(axis=0, ddof=1) / np.sqrt(len(found))

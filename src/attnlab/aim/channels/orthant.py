@@ -80,6 +80,7 @@ def weighted_mean(winners: Any, omega: Any, V: Any, U: Any, tokens: int) -> tupl
         else:
             x, mass = _cut_mean(low, high)
         means[j] = centre[:, j, None] + spread[j] * x
+        # Products of masses underflow after a few pairs; their logarithms do not.
         log_weight = log_weight + jnp.log(jnp.maximum(mass, 1e-300))
     total = jax.scipy.special.logsumexp(log_weight, axis=1)
     weights = jnp.exp(log_weight - total[:, None])
@@ -133,6 +134,7 @@ def _cut_normal(low: jax.Array, high: jax.Array, u: jax.Array) -> tuple[jax.Arra
     """The u-quantile of N(0, 1) cut to [low, high], and the interval's mass."""
     low, high, sign = _lower_tail(low, high)
     below, above = ndtr(low), ndtr(high)
+    # Rounding may reach 0 or 1, where the inverse is infinite.
     x = ndtri(jnp.clip(below + (above - below) * u, 1e-300, 1 - 1e-16))
     return sign * jnp.clip(x, low, high), above - below
 

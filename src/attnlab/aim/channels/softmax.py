@@ -85,6 +85,8 @@ class Softmax(Measurement):
             return super().loss_and_slope(loss, h, target, layout)
         xp, visible = h.__array_namespace__(), layout.visible
         logits = xp.where(visible, self.beta * h, -1e30)
+        # A masked entry is -1e30 and not minus infinity: infinity minus infinity, in a row without visible entries, is
+        # NaN.
         weights = xp.where(visible, xp.exp(logits - logits.max(axis=-1, keepdims=True)), 0.0)
         found = weights / xp.maximum(weights.sum(axis=-1, keepdims=True), 1e-30)
         gap = found - target

@@ -107,6 +107,7 @@ def _second_layer(w: Any, u: Any, omega2: Any, V2: Any, skip: float, beta: float
     A = mixing(u, skip, beta)
     gap = w[:, None] - jnp.einsum("nkij,nj->nki", A, omega2)
     C = jnp.einsum("nkij,nklj->nkil", A, A)
+    # Two equal rows of attention make A A^T singular; 2 x 2 by hand, as a batch of small solves is slow in XLA.
     determinant = jnp.maximum(C[..., 0, 0] * C[..., 1, 1] - C[..., 0, 1] ** 2, 1e-300)
     solved = jnp.stack(
         [
@@ -125,6 +126,7 @@ def _moved(p: Any, x: Any, floor: float) -> tuple[Any, Any]:
     gap = x - mean[:, None]
     covariance = 1.5 * jnp.einsum("nk,nki,nkj->nij", p, gap, gap) + floor**2 * jnp.eye(2)
     a, b, c = covariance[:, 0, 0], covariance[:, 0, 1], covariance[:, 1, 1]
+    # Cholesky of 2 x 2 by hand: the compiled one works matrix by matrix.
     first = jnp.sqrt(a)
     second = jnp.sqrt(jnp.maximum(c - b**2 / a, 1e-12))
     zero = jnp.zeros_like(a)

@@ -134,6 +134,7 @@ class NuclearNorm(IndexedPredictor):
 
     def _shrunk(self, S: np.ndarray, by: float) -> np.ndarray:
         if self.layout_.tied:
+            # The proximal map of the nuclear norm: soft thresholding of the spectrum.
             x, U = np.linalg.eigh(S)
             return np.asarray((U * np.maximum(x - by, 0.0)) @ U.T)
         U, x, Vt = np.linalg.svd(S)
@@ -151,6 +152,7 @@ class NuclearNorm(IndexedPredictor):
         A = self._functionals(X, B)
         target = (z @ B.T).ravel()
         gram = A @ A.T
+        # Repeated sequences make the Gram matrix singular; the shift is far below the tolerance of the fit.
         factor = scipy.linalg.cho_factor(gram + 1e-12 * np.trace(gram) / len(gram) * np.eye(len(gram)))
         w = np.zeros((d, d))
         for iteration in range(1, self.max_iter + 1):

@@ -81,6 +81,7 @@ def _outside(x: np.ndarray, noise: np.ndarray | float, rho: float) -> np.ndarray
     cubic = Cubic.at(x, noise, rho)
     radius = np.sqrt(np.maximum(-cubic.p / 3, 0.0))
     cosine = np.divide(-cubic.q / 2, radius**3, out=np.ones_like(x), where=radius > 0)
+    # At an edge two roots merge and the cosine is 1, past it by rounding.
     angle = np.arccos(np.clip(cosine, -1.0, 1.0)) / 3
     roots = 2 * radius * np.cos(angle - 2 * np.pi / 3 * np.arange(3)[:, None]) - cubic.a / 3
     with np.errstate(divide="ignore"):

@@ -205,6 +205,7 @@ def ridders(f: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.nda
     for _ in range(8):
         middle = (low + high) / 2
         f_middle = f(middle)
+        # Ridders' method: quadratic, and the next point never leaves the bracket, whatever the curvature.
         root = np.sqrt(np.maximum(f_middle**2 - f_low * f_high, 0.0))
         step = np.divide((middle - low) * f_middle, root, out=np.zeros_like(root), where=root > 0)
         previous, x = x, np.clip(middle + step, low, high)

@@ -123,6 +123,7 @@ class Flow:
     def overlaps(self, t: float, B: float, u: np.ndarray) -> tuple[float, float, float]:
         """t1, q11, q12."""
         # far into training s underflows where the teacher has an eigenvalue, harmlessly: there zeta u is all
+        # exp overflows at 709; e^690 stands for infinity here.
         s = np.exp(np.clip(-2 * B * self.x + self.decay * t / 2, -690.0, 690.0))
         top = self.width * self.init
 
@@ -185,6 +186,7 @@ def sgd_flow(
     x, weights = _teacher(rho, integer("nodes", nodes, low=8), spectrum)
     flow = Flow(x, weights, init, width, loss, decay)
     start = np.zeros(1 + len(x))
+    # A single time t = 0 asks for an interval of length zero.
     end = max(float(times[-1]), 1e-9)
     solved = solve_ivp(flow, (0.0, end), start, method="LSODA", t_eval=times, rtol=1e-9, atol=1e-11)
     rows = [flow.overlaps(t, float(state[0]), state[1:]) for t, state in zip(times, solved.y.T, strict=False)]

@@ -69,6 +69,7 @@ def regress(rows: Chunked, theta: Float[Array, "m d d"]) -> tuple[Array, Array, 
 
     empty = (jnp.zeros((m * d, m * d)), jnp.zeros((m * d, rows.Y.shape[-1])))
     (gram, sides), _ = jax.lax.scan(add, empty, rows)
+    # Two heads that meet during a fit have the same keys, and the Gram matrix is singular.
     gram = gram + RIDGE * jnp.trace(gram) / (m * d) * jnp.eye(m * d)
     factor = linalg.cholesky(gram, lower=True)
     w = linalg.cho_solve((factor, True), sides)
@@ -125,6 +126,8 @@ def normal_equations(rows: Chunked, theta: Array, w: Array, factor: Array) -> tu
 @jax.jit
 def damped_step(H: Array, g: Array, mu: Array) -> Array:
     """Solution of (H + mu diag H) x = g."""
+    # Marquardt's scaling by diag H is invariant under units of the entries; one without curvature still needs a
+    # damping.
     diagonal = jnp.maximum(jnp.diag(H), np.finfo(np.float64).eps * jnp.trace(H) / len(g))
     factor = linalg.cho_factor(H + jnp.diag(mu * diagonal), lower=True)
     return linalg.cho_solve(factor, g)

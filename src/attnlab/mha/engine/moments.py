@@ -34,6 +34,7 @@ def moment_tensor(rows: Rows) -> np.ndarray:
         features = _features(rows.take(part))
         gram += features.T @ features
         sides += features.T @ rows.Y[part]
+    # Fewer rows than the d^3 / 2 features leave many solutions; a small ridge takes a small one.
     gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) / size
     coefficients = np.linalg.solve(gram, sides)[: size - 2 * d].reshape(d, -1, outputs)
     first, second = np.triu_indices(d)

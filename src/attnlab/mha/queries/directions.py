@@ -44,6 +44,7 @@ class Reference(NamedTuple):
 def decode(mixtures: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Logits of all heads from mixtures ``(n, o)`` whose vectors ``B (m, o)`` are known."""
     shares = np.linalg.lstsq(B.T, mixtures.T, rcond=None)[0].T
+    # Noise puts shares outside (0, 1), where a logit is not a number.
     logits: np.ndarray = logit(np.clip(shares, _EDGE, 1 - _EDGE))
     return logits
 

@@ -162,6 +162,8 @@ def _common_eigenvectors(X: np.ndarray, rng: np.random.Generator, tries: int = 8
     for _ in range(tries):
         a, b = (np.tensordot(rng.standard_normal(len(X)), X, 1) for _ in range(2))
         try:
+            # Jennrich: a b^-1 has the vectors of all slices as eigenvectors. The tries keep the mixture with the widest
+            # eigenvalue gap.
             values, vectors = np.linalg.eig(np.linalg.solve(b.T, a.T).T)
         except np.linalg.LinAlgError:
             continue

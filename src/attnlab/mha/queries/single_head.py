@@ -36,6 +36,7 @@ def _bilinear(ask: Oracle, W: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.nd
         short = u[left] / factor
         answers = ask(np.stack([short - v[left], short], axis=1))[:, -1]
         share = np.sum((answers - (short - v[left]) @ W) * value[left], axis=1) / np.sum(value[left] ** 2, axis=1)
+        # Noise puts shares outside (0, 1), where a logit is not a number.
         logits = logit(np.clip(share, _EDGE, 1 - _EDGE))
         result[left] = factor * logits
         left, factor = left[np.abs(logits) > _SATURATED], factor * _SHORTER

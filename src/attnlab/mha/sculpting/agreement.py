@@ -77,6 +77,7 @@ def refit_sum(rows: Rows, patterns: np.ndarray, weights: np.ndarray) -> np.ndarr
     Z = np.einsum("rb,rbd->rd", patterns, rows.K)
     weighted = Z * weights[:, None]
     gram = weighted.T @ Z
+    # Few rows have weight early on and need not span the tokens.
     gram[np.diag_indices_from(gram)] += 1e-10 * np.trace(gram) / len(gram)
     solution: np.ndarray = np.linalg.solve(gram, weighted.T @ rows.Y)
     return solution

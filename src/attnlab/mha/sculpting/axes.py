@@ -47,6 +47,7 @@ def long_axes(point: MinimumNorm, m: int) -> Span:
         if np.linalg.norm(left) > _NEW:
             basis.append(left / np.linalg.norm(left))
             axes.append(vector)
+    # A flat direction has curvature 0 or, by rounding, less; the ratio is then huge, as it should be.
     lowest = np.maximum(curvatures[: m + 1], np.finfo(float).tiny)
     gap = float(lowest[m - 1] / lowest[m - 2]) if m > 1 else np.inf
     return Span(np.array(basis).reshape(-1, d, d), curvatures, gap, np.array(axes).reshape(-1, d, d))

@@ -54,6 +54,7 @@ class MinimumNorm:
 def divergence(body: Body, theta: np.ndarray) -> float:
     """Mean KL divergence of the heads' common patterns from the patterns of Theta."""
     predicted = row_patterns(body.rows, theta[None])[:, 0]
+    # A pattern that underflows to 0 would make the divergence infinite, and the line search blind.
     terms = special.rel_entr(body.patterns, np.maximum(predicted, 1e-300)).sum(axis=1)
     return float(np.mean(body.weights * terms))
 

@@ -55,6 +55,7 @@ def preconditioned_cg(
     while size > tolerance and step < MAX_STEPS:
         step += 1
         image = operator(direction)
+        # A column that is solved already has direction 0: 0/tiny leaves it where it is, 0/0 would not.
         length = inner / np.maximum(np.sum(direction * image, axis=0), np.finfo(float).tiny)
         alpha = alpha + length * direction
         residual = residual - length * image

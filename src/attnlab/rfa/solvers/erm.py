@@ -160,6 +160,7 @@ def on_ball(
         found = replace(found, alpha=onto(found.alpha))
         return found, float(np.sqrt(max(found.alpha @ (K @ found.alpha), 0.0)))
 
+    # In log ridge: the norm of the minimum falls smoothly over all decades of the ridge.
     low, high = np.log(1e-12), np.log(1e-12)
     best, norm = solve(low)
     if norm <= radius:

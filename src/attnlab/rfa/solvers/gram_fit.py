@@ -70,6 +70,8 @@ def _resolved(G: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndar
     # An error of relative size eps in every entry, at its worst.
     floor = np.sqrt(len(K)) * np.finfo(G.dtype).eps * float(np.linalg.norm(K))
     try:
+        # A Cholesky factor of K - floor I exists only if every eigenvalue is above the floor; a far cheaper test than
+        # eigh.
         linalg.cholesky(K - floor * np.eye(len(K)), lower=True, check_finite=False)
         return K, lambda alpha: alpha
     except linalg.LinAlgError:

@@ -40,6 +40,7 @@ def dimension_free_cost(
     """
     d, eps = integer("d", d, low=2), real("eps", eps, low=0, high=1, open_low=True, open_high=True)
     t, w = inner_product_law(d)
+    # Weights this small are lost in every sum.
     keep = w > 1e-20
     t, w = t[keep], w[keep]
     k = np.arange(terms)
@@ -55,6 +56,7 @@ def dimension_free_cost(
     def excess(log_shift: float) -> float:
         return outside + float(np.sum((projected / (1 + s**2 * np.exp(-log_shift))) ** 2)) - allowed
 
+    # Singular values below 1e-14 are rounding, and a smaller shift would only fit it.
     low, high = np.log(1e-28), np.log(s[0] ** 2) + 40
     if excess(low) > 0:
         return Solution(np.inf, False, 0, excess(low) / allowed)

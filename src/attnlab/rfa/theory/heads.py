@@ -60,6 +60,7 @@ def _needed(task: Task, n: float, excess: float, model: str, ridge: float, tail:
         if found[-1] == GRID - 1:
             return math.inf, 0.0, False
         low, high = grid[found[-1]], grid[found[-1] + 1]
+    # exp of log M may end just above a whole number of heads, which ceil would raise by one.
     return float(math.ceil(math.exp(high) * (1 - 1e-9))), 1.0, bool(limit.converged)
 
 

@@ -114,6 +114,7 @@ def best_scale(excess: Callable[[float], float]) -> Best:
     i = int(np.argmin(values))
     bracket = grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]
     found = optimize.minimize_scalar(objective, bounds=bracket, method="bounded", options={"xatol": 1e-7})
+    # The search stops at 1e-7, below which the risk is flat to rounding: a slope needs a wider step.
     x, h = float(found.x), 1e-4
     slope = abs(objective(min(x + h, high)) - objective(max(x - h, low))) / (2 * h)
     inside = bool(found.success) and low + 1e-3 < x < high - 1e-3

@@ -38,6 +38,7 @@ class OffsetErf(Elementwise):
 
         size = math.sqrt(min(law.nu, 25.0))
         starts = np.array([[0.5 * size, 0.0], [size, -size], [3.0 + size, -3.0]])
+        # The risk comes without its slope. Starts: a small scale, one of the size of the marks, and a steep step.
         found = [optimize.minimize(objective, start, method="Nelder-Mead", tol=1e-9) for start in starts]
         best = min(found, key=lambda result: float(result.fun))
         slope = np.abs(optimize.approx_fprime(best.x, objective, 1e-5)).max()

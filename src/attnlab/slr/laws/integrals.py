@@ -31,6 +31,8 @@ SHARP = 1.0  # from this slope on
 
 def marks(slope: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of a Gaussian average of a function of exp(slope chi): error below 1e-10 for slopes <= 20."""
+    # The trapezoidal rule converges exponentially for analytic functions; a steeper one has nearer poles and needs a
+    # finer step.
     chi = np.linspace(-9.0, 9.0, 2 * math.ceil(9 / min(0.1, 0.25 / min(max(slope, 1e-9), STEEPEST))) + 1)
     return chi, normal_pdf(chi) * (chi[1] - chi[0])
 

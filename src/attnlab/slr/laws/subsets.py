@@ -25,6 +25,7 @@ def _sizes(score: np.ndarray, count: int) -> np.ndarray:
     total = np.full((L + 1, n, count + 1), -np.inf)
     total[:, :, 0] = 0.0
     for l in range(L):
+        # Token l is out of the subset, or in it. In logarithms, since scores of order nu = d/2 overflow as weights.
         total[l + 1, :, 1:] = np.logaddexp(total[l, :, 1:], score[:, l, None] + total[l, :, :-1])
     return total
 
@@ -41,6 +42,8 @@ def posterior_variance(score: np.ndarray, z: np.ndarray, count: int) -> np.ndarr
     mean, variance = np.zeros((n, count + 1)), np.zeros((n, count + 1))
     for l in range(L):
         with_it = score[:, l, None] + weight[:, :-1]
+        # Mean and variance of a mixture are updated token by token: sums of squares would cancel where one subset has
+        # all weight.
         total = np.logaddexp(weight[:, 1:], with_it)
         # 0/0 where no subset of this size exists yet
         p = np.exp(np.where(np.isfinite(total), with_it - np.where(np.isfinite(total), total, 0.0), -np.inf))

@@ -113,6 +113,8 @@ class _Attention(TokenRegressor):
             start,
             maxiter=self.max_iter,
             maxfun=2 * self.max_iter,
+            # SciPy stops at a relative decrease of factr * EPS. A thousandth of tol: the objective is flat where the
+            # gradient still is not.
             factr=1e-3 * self.tol / EPS,
             pgtol=self.tol,
         )
@@ -124,6 +126,7 @@ class _Attention(TokenRegressor):
         first = size = np.inf
         for t in range(1, self.max_iter + 1):
             _, slope = objective(w)
+            # Looked at before the step: a w that has converged is returned as it is.
             size = float(np.abs(slope).max())
             first = size if t == 1 else first
             if size <= self.tol * max(first, 1.0):

@@ -66,6 +66,8 @@ class LinearPredictor(TokenRegressor):
         try:
             if len(X) < flat.shape[1] and ridge == 0:
                 raise linalg.LinAlgError("underdetermined")
+            # Normal equations take a fraction of the time of lstsq, which follows where they are singular: the smallest
+            # solution.
             coef = linalg.cho_solve(linalg.cho_factor(gram), flat.T @ y)
         except linalg.LinAlgError:
             coef = linalg.lstsq(flat, y)[0]

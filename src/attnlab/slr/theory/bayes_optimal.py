@@ -65,6 +65,7 @@ def bayes_state_evolution(
     one_of("start", start, STARTS)
     integer("n_draws", n_draws, low=1), integer("max_iter", max_iter, low=1)
     normals = _normals(2 * L + 1, int(n_draws))
+    # Just below the truth: at 1, without output noise, the spread of y would be zero.
     q = np.array([0.0, 0.0] if start == "uninformed" else [0.999, 1 - 1e-6])
     residual, n_iter = math.inf, 0
     while residual > tol and n_iter < max_iter:

@@ -93,6 +93,7 @@ def _iterate(
     tol: float,
 ) -> Prediction:
     averages, excess = compiled(activation, count)
+    # Away from zero, where m = 0 would be kept by symmetry.
     state, chi = np.full(6, 0.5), draws.chi * 0.5
     residual, n_iter, steps = math.inf, 0, ENOUGH
     past: list[tuple[np.ndarray, np.ndarray]] = []
@@ -121,6 +122,7 @@ def _accelerated(past: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     if len(past) < 2:
         return np.asarray(plain)
     change = updates - states
+    # Near the end the changes are nearly parallel; without the cut the mixture would follow their rounding.
     weight = np.linalg.lstsq((change[1:] - change[:-1]).T, change[-1], rcond=1e-8)[0]
     mixed = np.asarray(updates[-1] - (updates[1:] - updates[:-1]).T @ weight)
     m_k, q_k, V_k, m_v, q_v, V_v = mixed

@@ -91,6 +91,7 @@ def _minimiser(start: Any, steps: Any, at: Samples, activation: Activation) -> A
         return tuple(_descend(end, at, activation) for end, _ in ends)
 
     unknown = jnp.full((), jnp.inf, start.dtype)
+    # Two starts, since the objective can have two valleys: the last minimiser, and the field alone.
     ends = jax.lax.fori_loop(0, steps, follow, ((start, unknown), (at.omega_k, unknown)))
     return jnp.where(ends[0][1] <= ends[1][1], ends[0][0], ends[1][0])
 
@@ -124,6 +125,7 @@ def compiled(activation: Activation, count: int) -> tuple[Any, Any]:
     @jax.jit
     def averages(state: Any, chi: Any, draws: Draws, noise_var: Any, steps: Any) -> Any:
         m_k, q_k, V_k, m_v, q_v, V_v = state
+        # The same draws in every iteration: the map is then smooth in the state and has a fixed point to converge to.
         omega_k = m_k * draws.chi + jnp.sqrt(jnp.maximum(q_k - m_k**2, 0)) * draws.noise_k
         omega_v = m_v * draws.z + jnp.sqrt(jnp.maximum(q_v - m_v**2, 0)) * draws.noise_v
         y = draws.z[:, :count].sum(axis=1) / math.sqrt(count) + jnp.sqrt(noise_var) * draws.noise_y

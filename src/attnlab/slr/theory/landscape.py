@@ -152,6 +152,7 @@ def flow_jacobian(task: Task, overlaps: Any, *, lam: float) -> Float[np.ndarray,
 
     Source: derived here.  Status: exact up to rounding (about 1e-8 relative).
     """
+    # Central differences: truncation of h^2 = 1e-10 and rounding of 1e-16 / h = 1e-11.
     point, h = np.asarray(overlaps, dtype=np.float64), 1e-5
     shifts = h * np.eye(5)
     above, below = (velocity(task, point + e, lam=lam) for e in (shifts, -shifts))
@@ -191,6 +192,7 @@ def instability_threshold(
     def rate(lam: float) -> float:
         return float(formula.transverse_rates(law, lam)[-1])
 
+    # The grid brackets the first change of sign; a root finder alone could end at a later one.
     grid = np.geomspace(0.05, 20, 200)
     signs = np.array([rate(lam) > 0 for lam in grid])
     if not signs.any() or signs[0]:

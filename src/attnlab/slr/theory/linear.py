@@ -58,5 +58,6 @@ def _effective_ridge(moment: np.ndarray, count: np.ndarray, n: float, ridge: flo
         kappa = np.exp(log_kappa)
         return float(count @ (moment / (moment + kappa)) + n * ridge / kappa - n)
 
+    # In log kappa, since kappa runs over many decades; at the upper end the two terms sum to n / e at most.
     high = np.log((count @ moment) / n + ridge) + 1.0
     return float(np.exp(optimize.brentq(excess, -40.0, high, xtol=1e-12)))

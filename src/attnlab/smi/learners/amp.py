@@ -199,6 +199,7 @@ class Messages:
         n, T, _ = self.g.shape
         eye = np.eye(r)
         self.V = np.linalg.inv(eye + self.A)
+        # inv leaves V symmetric up to rounding only; eigh reads one triangle, and L must not depend on which.
         v, basis = np.linalg.eigh(0.5 * (self.V + self.V.T))
         L = (basis * np.sqrt(v)) @ basis.T
         omega = (self.F @ W.T).reshape(n, T, r) - self.K @ self.g @ self.V
@@ -219,6 +220,7 @@ class Messages:
         strong = basis[:, ~weak]
         moved, total = np.linalg.norm(strong.T @ (new - old)), np.linalg.norm(strong.T @ new)
         change = float(moved / total) if strong.size else 1.0
+        # Only directions that are nearly lost are kicked, up to the size kick and not beyond it.
         missing = np.sqrt(np.maximum(self.kick - np.maximum(size, 0.0), 0.0))
         return new + (basis * missing) @ (basis.T @ self.noise), change
 

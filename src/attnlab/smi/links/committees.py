@@ -56,6 +56,7 @@ def quadrant(h: Any, k: Any, r: Any, nodes: int = 24) -> Any:
     Source: Z. Drezner and G. O. Wesolowsky, J. Stat. Comput. Simul. 35 (1990) 101.  Status: exact.
     """
     x, w = (jnp.asarray(a) for a in gauss_legendre(nodes))
+    # At |r| = 1 the integrand's exponent is 0/0.
     angle = jnp.arcsin(jnp.clip(r, -1 + 1e-12, 1 - 1e-12))
     sine = jnp.sin(angle * x)
     inner = jnp.exp(-(h**2 + k**2 - 2 * h * k * sine) / (2 * (1 - sine**2)))

@@ -59,6 +59,7 @@ def shifted(uniforms: jax.Array, by: jax.Array) -> jax.Array:
     Each sequence shifts the points by its own amount. Otherwise sequences with equal outputs would have equal errors,
     which no average over sequences removes and no error bar shows.
     """
+    # Rounding may reach 0 or 1, where the inverse is infinite.
     half = ndtri(jnp.clip((uniforms + by) % 1.0, 1e-15, 1 - 1e-15))
     return jnp.concatenate([half, -half])
 
@@ -93,6 +94,7 @@ def _components(link: Link, log_target: Callable[[jax.Array], jax.Array], starts
         return prior
     centres, values, curvatures = jax.vmap(functools.partial(mode_of, log_target))(starts)
     eigenvalues, vectors = jnp.linalg.eigh(curvatures)
+    # The prior alone has curvature 1; far less belongs to a saddle, where a component must not grow without bound.
     eigenvalues = jnp.clip(jnp.abs(eigenvalues), 0.5, 1e8)
     scales = WIDER / jnp.sqrt(eigenvalues)
     evidence = values - 0.5 * jnp.log(eigenvalues).sum(axis=1)
@@ -112,6 +114,7 @@ def mode_of(
     def step(_: Any, c: jax.Array) -> jax.Array:
         eigenvalues, vectors = jnp.linalg.eigh(-curve(c))
         move = vectors @ ((vectors.T @ slope(c)) / jnp.clip(jnp.abs(eigenvalues), 0.5, 1e8))
+        # Two standard deviations of the prior at most: Newton's step is without bound where the target is flat.
         move = move * jnp.minimum(1.0, 2.0 / jnp.maximum(jnp.linalg.norm(move), 1e-30))
         tried = c + jnp.asarray(STEPS)[:, None] * jnp.nan_to_num(move)
         values = jnp.nan_to_num(jax.vmap(log_target)(tried), nan=-jnp.inf)

@@ -106,6 +106,7 @@ def step(V: np.ndarray, S: np.ndarray, alpha: float, side: float = 0.0) -> np.nd
     """The next V (R, r, r): (I + Qh)^-1 with Qh = alpha L^-1 S L^-1 + side I."""
     v, basis = np.linalg.eigh(V)
     L = (basis * np.sqrt(np.clip(v, 0.0, None))[:, None, :]) @ basis.swapaxes(1, 2)
+    # The same matrix as the formula's, without L^-1: a direction that is known exactly has L = 0.
     new = L @ np.linalg.solve((1 + side) * V + alpha * S, L)
     return np.asarray(0.5 * (new + new.swapaxes(1, 2)))
 

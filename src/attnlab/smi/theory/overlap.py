@@ -14,6 +14,7 @@ def overlap_matrix(name: str, value: Any, rank: int, *, closed: bool = False) ->
     if np.ndim(value) == 0 and rank == 1:
         value = np.reshape(value, (1, 1))
     Q = finite_array(name, value, shape=(rank, rank)).astype(float)
+    # eigvalsh reads one triangle: a matrix that is not symmetric would pass by half of its entries.
     q = np.linalg.eigvalsh(0.5 * (Q + Q.T))
     beyond = q[-1] > 1 + 1e-9 if closed else q[-1] >= 1
     if not np.allclose(Q, Q.T) or q[0] < -1e-9 or beyond:

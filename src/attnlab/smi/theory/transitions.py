@@ -97,6 +97,7 @@ def transitions(
     low, high = finite_array("bounds", bounds, shape=(2,))
     if not 0 < low < high < 1:
         raise ValueError(f"bounds must be overlaps 0 < low < high < 1, got {bounds!r}")
+    # Equal steps in -log(1 - q) resolve both ends: q near 0, and 1 - q near q = 1.
     v = np.linspace(-np.log1p(-low), -np.log1p(-high), integer("points", points, low=9))
     found = curve(link, -np.expm1(-v), direction, draws=draws, replicates=replicates)
     nothing = Transitions(np.full(3, np.nan), np.full(3, np.nan), "asymptotic", False, curve=found)
