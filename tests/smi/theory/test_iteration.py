@@ -6,7 +6,7 @@ import pytest
 from attnlab.smi.links import as_link
 from attnlab.smi.posterior.moments import first_rule
 from attnlab.smi.theory import state_evolution
-from attnlab.smi.theory.iteration import leap, vanishes
+from attnlab.smi.theory.iteration import HOVER, hovers, leap, vanishes
 
 
 def iterates(limit, start, ratio):
@@ -29,6 +29,23 @@ def test_a_leap_is_at_most_a_factor_ten():
 def test_changes_of_no_series_are_left_alone():
     V = [np.diag([x])[None] for x in (0.9, 0.8, 0.75, 0.6)]
     np.testing.assert_array_equal(leap(*V), V[-1])
+
+
+def test_a_leap_goes_on_through_a_bottleneck_but_not_far():
+    """Ratios .98 and .99: their drift .01 allows sqrt(2 * .1 / .01) = 4.5 more terms of about the same size."""
+    V = [np.diag([x])[None] for x in 0.5 + 1e-3 * np.cumsum([0, 1, 0.98, 0.98 * 0.99])]
+    moved = (leap(*V) - V[-1])[0, 0, 0]
+    assert 4 < moved / (1e-3 * 0.98 * 0.99) < 4.5
+    steep = iterates([0.1], [0.8], [0.95])  # a constant ratio would end at 0.1
+    np.testing.assert_allclose(leap(*steep), steep[-1] - 0.25 * (1 - steep[-1]))
+
+
+def test_a_noisy_iteration_ends_where_its_mean_stays(seed):
+    noise = 1e-3 * np.random.default_rng(seed).standard_normal((2 * HOVER, 2, 1, 1))
+    assert hovers(list(0.5 + noise - noise.mean(axis=0)), 1e-2)
+    assert not hovers(list(0.5 + noise)[1:], 1e-2)  # too few
+    drift = np.linspace(0, 0.1, 2 * HOVER)[:, None, None, None]
+    assert not hovers(list(0.5 + noise + drift), 1e-4)
 
 
 @pytest.mark.parametrize(

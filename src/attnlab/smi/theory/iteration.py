@@ -11,6 +11,10 @@ eigenvalue and of 1 minus it. The slope of the map must be the same over the who
 either side of 1 between them, so that a leap does not pass to another branch. The end is judged by the map itself.
 After an alarm the iteration goes back to before the last leap; then, or without progress, it makes no more.
 
+The modes that importance sampling finds jump as V moves, so that its map is not continuous and the residual stays at
+the level of that noise. Such an iteration ends when the mean of its iterates no longer moves; the last residual is part
+of the error.
+
 A noiseless link whose V falls by a constant factor below 0.9 goes on to V = 0: S(V) - S(0) is of order V^(1/2), which
 at V = 1e-4 changes the factor by some percent. The rest of the way would need the finest grids.
 """
@@ -32,6 +36,8 @@ ZERO = 1e-12  # a rotation to eigenvectors and back leaves this much where Q van
 GUARD = 50  # iterations in which the residual must fall or grow by 10 %
 LEAP = 10.0  # largest factor of an eigenvalue of V or Q in a leap
 NEAR, FALLS = 1e-4, 0.9  # V of a noiseless link, and the factor of a step, from which V goes on to zero
+NOISY = 10.0  # residual in units of tol below which the noise of importance sampling may decide
+HOVER = 8  # iterations whose mean is the end of a noisy iteration
 MODERATE = 0.25  # share of V and of Q that a leap may cover where neither is small
 GEOMETRIC = 0.1  # share of its distance from 1 by which the ratio of two changes may move in a leap
 
@@ -70,12 +76,16 @@ class Map:
             if len(recent) == 4 and not self.link.noise and vanishes(*recent[1:]):
                 V = np.zeros_like(V)
             done = settled or np.linalg.eigvalsh(V)[:, -1].max() < EXACT
-            if leaps and not done and len(recent) == 4:
+            noisy = self.link.route == "points" and residuals[-1] < NOISY * self.tol
+            if leaps and not noisy and not done and len(recent) == 4:
                 before, V = V, leap(*recent)
                 recent = [V]
             trajectory.append(V.mean(axis=0))
             if done:
                 return Run(V, trajectory, True, residuals[1:], found, rate=rate)
+            if noisy and hovers(recent, self.tol):
+                V = np.mean(recent[-HOVER:], axis=0)
+                return Run(V, [*trajectory, V.mean(axis=0)], True, residuals[1:], found, rate=0.5)
             if _stagnates(residuals[mark:], self.tol):
                 if not leaps:
                     break
@@ -141,6 +151,15 @@ def vanishes(first: np.ndarray, second: np.ndarray, third: np.ndarray) -> bool:
     if three.max() > NEAR or three.min() <= 0:
         return False
     return bool((three < FALLS * two).all() and (np.abs(three / two - two / one) < 1 - FALLS).all())
+
+
+def hovers(iterates: list[np.ndarray], tol: float) -> bool:
+    """Whether the mean of HOVER iterates differs from that of the HOVER before by no more than their noise."""
+    if len(iterates) < 2 * HOVER:
+        return False
+    before, after = np.stack(iterates[-2 * HOVER : -HOVER]), np.stack(iterates[-HOVER:])
+    noise = after.std(axis=0, ddof=1) / np.sqrt(HOVER)
+    return bool((np.abs(after.mean(axis=0) - before.mean(axis=0)) <= np.maximum(tol, 3 * noise)).all())
 
 
 def _small_settled(V: np.ndarray, new: np.ndarray) -> bool:
