@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import tomllib
 
 import numpy as np
 import pytest
@@ -136,6 +137,15 @@ def test_changed_settings_are_not_judged(tmp_path):
     page = lab.report([result], tmp_path).read_text()
     assert "No claim is judged here: n changed" in page
     assert 'class="claim' not in page
+
+
+def test_a_long_axis_is_shortened_on_the_page_and_whole_in_the_file(tmp_path):
+    axis = list(range(100_000))
+    result = dataclasses.replace(lab.run(FIGURE), figure=FIGURE.changed("quick", {"n": axis}))
+    page = lab.report([result], tmp_path).read_text()
+    assert "[0, 1, 2," in page
+    assert "9999, 10000" not in page
+    assert tomllib.loads((tmp_path / "toy.mean.toml").read_text())["set"]["n"] == axis
 
 
 def test_the_settings_open(report, browser):
