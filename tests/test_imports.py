@@ -225,6 +225,11 @@ def test_importing_attnlab_loads_nothing_heavy():
     assert heavy_after("import attnlab; attnlab.rfa, attnlab.mha, attnlab.slr, attnlab.aim, attnlab.lab") == []
 
 
+def test_the_report_of_figures_imports_no_learners():
+    # 120 MB of a driver whose cells are computed by workers
+    assert not {"sklearn", "jax"} & set(heavy_after("import attnlab.lab.page"))
+
+
 @pytest.mark.parametrize(
     "words",
     [["--help"], ["list"], ["theory", "aim.mmse", "--alpha", "0.2", "--rho", "0.5"]],

@@ -17,9 +17,11 @@ was done to real processes and files, how often, and what came of it.
 """
 ROWS, TIMES = {}, Counter()
 
-# A shell starts its background jobs with SIGINT ignored, and drivers that the tests start would inherit that.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts its background jobs with SIGINT ignored, nohup with SIGHUP, and drivers that the tests start would
+# inherit that. A handler, other than what is ignored, is not inherited.
+for ignored in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, signal.default_int_handler if ignored == signal.SIGINT else lambda *_: None)
 
 
 @pytest.fixture
