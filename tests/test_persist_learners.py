@@ -33,7 +33,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "slr.SingleLocationAttention": {"n_steps": 20, "random_state": 0},
     "aim.AMP": {"max_iter": 5},
     "aim.DeepAMP": {"max_iter": 5},
-    "aim.OnlineSGD": {"width": 6, "batch": 10, "random_state": 0},
+    "aim.OnlineSGD": {"width": 6, "batch_size": 10, "random_state": 0},
     "aim.GradientDescent": {"width": 6, "n_starts": 2, "optimizer": Adam(n_steps=20), "random_state": 0},
 }
 
