@@ -6,7 +6,17 @@ from scipy import stats
 
 from attnlab.common.claim import STATUSES, Claim, Threshold, at_least, at_most, between
 from attnlab.common.records import Estimate, Records
-from attnlab.common.statistics import deterministic, mean, of, proportion_of
+from attnlab.common.statistics import (
+    deterministic,
+    each,
+    geometric_mean,
+    largest,
+    mean,
+    median,
+    of,
+    proportion_of,
+    ratio_of_means,
+)
 
 
 def claim(holds: Threshold, statistic=mean(of("x")), **options) -> Claim:  # noqa: B008
@@ -60,13 +70,30 @@ def test_a_computation_without_noise_decides_alone_and_the_threshold_itself_hold
     [
         (replicates(2.0), "1 independent replicates; the claim asks for 3"),
         (replicates(2.0, 2.1), "2 independent replicates; the claim asks for 3"),
-        (replicates(2.0, 2.0, 2.0), "all 3 replicates give the same number"),
+        (replicates(2.0, 2.0, 2.0), "all give the same number"),
+        (replicates(0.1, 0.1, 0.1), "all give the same number"),
+        (replicates(0.3, 0.1 + 0.2, 0.3), "all give the same number"),
     ],
 )
 def test_too_few_or_equal_replicates_decide_nothing(records, said):
     verdict = claim(at_least(-100)).decide(records, "quick")
     assert verdict.status == "undecided"
     assert said in verdict.reason
+
+
+@pytest.mark.parametrize("statistic", [geometric_mean(of("x")), ratio_of_means(of("x"), of("y")), median(of("x"))])
+def test_no_kind_of_statistic_decides_without_noise(statistic):
+    records = Records.of({"seed": i, "x": 0.1, "y": 0.7} for i in range(8))
+    verdict = claim(at_least(0.01), statistic).decide(records, "quick")
+    assert (verdict.status, verdict.p_value < 1) == ("undecided", "median" in str(statistic))
+    assert "the same number" in verdict.reason
+
+
+def test_a_setting_without_noise_leaves_the_largest_over_settings_open_above():
+    rows = [{"seed": i, "n": n, "x": 0.1 if n == 1 else 2 + 0.1 * i} for i in range(5) for n in (1, 2)]
+    statistic = largest(each(mean(of("x")), "n"))
+    assert claim(at_most(3), statistic).decide(Records.of(rows), "quick").status == "undecided"
+    assert claim(at_least(1), statistic).decide(Records.of(rows), "quick").status == "holds"
 
 
 def test_the_order_of_replicates_does_not_decide():

@@ -34,7 +34,9 @@ def test_the_effect_is_symmetric_and_scales_with_the_noise():
     below, above = (smallest_effect(Replicates(x), bounds, 0.95) for bounds in ((-math.inf, 3.0), (3.0, math.inf)))
     assert below == above
     assert smallest_effect(Replicates(10 * x), LOWER, 0.95) == pytest.approx(10 * below)
-    assert smallest_effect(Replicates(x), (0.0, 3.0), 0.95) == below
+    assert smallest_effect(Replicates(x), (0.0, 3.0 * below), 0.95) == below
+    # no truth is as far inside both bounds
+    assert smallest_effect(Replicates(x), (0.0, 1.9 * below), 0.95) == math.inf
 
 
 @pytest.mark.parametrize(("n", "least"), [(20, 0.69), (80, 0.95), (30, 0.5)])

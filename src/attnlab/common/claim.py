@@ -190,4 +190,6 @@ class Claim:
             if low == high:
                 return "undecided", f"all {units} replicates give the same number, which says nothing of the noise"
         status = self.holds.decide((low, high))
+        if status == "undecided" and math.isinf(high - low):
+            return status, f"{units} replicates without an interval: too few, or all give the same number"
         return status, "" if status == "holds" else self.note

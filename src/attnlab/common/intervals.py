@@ -31,6 +31,8 @@ from scipy import special
 
 Bounds = tuple[float, float]
 EVERYTHING: Bounds = (-math.inf, math.inf)
+# Equal numbers differ by this much after a mean over settings: a spread of rounding alone is no noise.
+ROUNDING = 1e-14
 
 
 @runtime_checkable
@@ -55,6 +57,19 @@ def student(level: float, freedom: int) -> float:
     return float(special.stdtrit(freedom, 0.5 + level / 2))
 
 
+def half_width(level: float, n: int, deviation: float) -> float:
+    """Half of Student's interval of the mean of n numbers with this standard deviation."""
+    return student(level, n - 1) * deviation / math.sqrt(n) if math.isfinite(deviation) else math.inf
+
+
+def spread(values: np.ndarray, scale: float) -> float:
+    """Standard deviation; infinite for one number and for equal ones, from which the noise cannot be estimated."""
+    if len(values) < 2 or np.ptp(values) <= ROUNDING * scale:
+        return math.inf
+    # Sorted, so that the rounding of the sum does not depend on the order either.
+    return float(np.std(np.sort(values), ddof=1))
+
+
 @dataclass(frozen=True)
 class Replicates:
     """The mean of one number for each independent replicate."""
@@ -71,17 +86,9 @@ class Replicates:
         """Replicates."""
         return len(self.values)
 
-    @property
-    def error(self) -> float:
-        """Standard error of the mean; infinite for one replicate, from which the noise cannot be estimated."""
-        # Sorted, so that the rounding of the sum does not depend on the order either.
-        return float(np.std(np.sort(self.values), ddof=1) / math.sqrt(self.units)) if self.units > 1 else math.inf
-
     def interval(self, level: float) -> Bounds:
         """Student's interval."""
-        if self.units < 2:
-            return EVERYTHING
-        half = student(level, self.units - 1) * self.error
+        half = half_width(level, self.units, spread(self.values, float(np.abs(self.values).max())))
         return self.value - half, self.value + half
 
 
@@ -114,10 +121,9 @@ class LogRatio:
 
     def interval(self, level: float) -> Bounds:
         """Student's interval of the logarithm, as factors."""
-        relative = self.numbers / self.numbers.mean(axis=1, keepdims=True)
-        low, high = Replicates(self.powers @ relative).interval(level)
-        centre = float(self.powers.sum())  # the mean of the relative numbers
-        return self.value * exp(low - centre), self.value * exp(high - centre)
+        relative = self.powers @ (self.numbers / self.numbers.mean(axis=1, keepdims=True))
+        half = half_width(level, self.units, spread(relative, 1.0))
+        return self.value * math.exp(-half), self.value * exp(half)
 
 
 def exp(x: float) -> float:
@@ -149,11 +155,8 @@ class Jackknife:
 
     def interval(self, level: float) -> Bounds:
         """Student's interval around the value."""
-        k = self.units
-        if k < 2:
-            return EVERYTHING
-        spread = np.sort(self.left_out - self.left_out.mean())
-        half = student(level, k - 1) * math.sqrt((k - 1) / k * float(np.sum(spread**2)))
+        # (k - 1)^2 / k of the variance of the k values
+        half = half_width(level, self.units, (self.units - 1) * spread(self.left_out, abs(self.full)))
         return self.full - half, self.full + half
 
 

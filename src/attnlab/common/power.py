@@ -23,12 +23,13 @@ def smallest_effect(measured: Measured, holds: Bounds, level: float) -> float:
 
     For Student's intervals :math:`\delta\,\mathrm{se}` with :math:`P(T_{n-1,\delta} > t_{n-1}) = 0.8`, the noncentral
     t distribution; on the logarithm for ratios; for shares exactly, from the binomial distribution. Zero for a
-    computation without noise, infinite where no outcome of the design would decide. Of two bounds, the larger effect.
+    computation without noise. Of two bounds, the larger effect; infinite where no truth is as far inside both, or where
+    no outcome of the design would decide.
     """
     if isinstance(measured, Fixed):
         return 0.0
     effects = [_effect(measured, bound, side, level) for bound, side in zip(holds, (1, -1), strict=True)]
-    return max(effect for effect, bound in zip(effects, holds, strict=True) if math.isfinite(bound))
+    return max(effects) if sum(effects) <= holds[1] - holds[0] else math.inf
 
 
 def _effect(measured: Measured, bound: float, side: int, level: float) -> float:

@@ -97,7 +97,7 @@ def power(verdict: Verdict) -> str:
     if isinstance(verdict.measured, Fixed) or math.isnan(verdict.smallest_effect):
         return ""
     if math.isinf(verdict.smallest_effect):
-        return "no outcome of this many replicates could decide"
+        return "no truth would be found with 80 % power by this many replicates"
     return f"80 % power at {number(verdict.smallest_effect)} inside the threshold"
 
 
