@@ -82,6 +82,15 @@ def test_generalised_cross_validation_estimates_the_error_on_pretraining_tasks()
     assert exact_error(layer, task, "new") / layer.gcv_ > 1.4
 
 
+@pytest.mark.parametrize("ridge", [1e-5, 0.1])
+def test_the_layer_is_the_same_without_cross_validation(ridge):
+    data = TASK.features(70, 1)
+    whole, alone = (LinearAttention(ridge, gcv=gcv).fit_features(*data) for gcv in (True, False))
+    assert alone.gcv_ is None
+    assert (alone.n_iter_ > 1) == (ridge == 0.1)  # by conjugate gradients
+    np.testing.assert_allclose(alone.gamma_, whole.gamma_, atol=1e-8 * np.abs(whole.gamma_).max())
+
+
 @pytest.mark.parametrize("tau", [0.5, 2.0])
 def test_simulation_meets_the_finite_size_theory(tau):
     d = 32

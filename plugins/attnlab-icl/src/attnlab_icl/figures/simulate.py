@@ -33,10 +33,10 @@ def contexts(params: Params) -> int:
     return int(max(1, round(params["tau"] * params["d"] ** 2)))
 
 
-def run(params: Params, seed: np.random.SeedSequence) -> Record:
+def run(params: Params, seed: np.random.SeedSequence, *, gcv: bool = False) -> Record:
     """Pretrain a layer; its exact errors beside the finite-size theory of its own tasks."""
     task, n = law(params, seed), contexts(params)
-    layer = LinearAttention(params["ridge"]).fit_features(*task.features(n, seed))
+    layer = LinearAttention(params["ridge"], gcv=gcv).fit_features(*task.features(n, seed))
     icl, idg = exact_error(layer, task, "new"), exact_error(layer, task, "pretraining")
     finite = theory.finite_size_errors(task, n, params["ridge"])
     return {

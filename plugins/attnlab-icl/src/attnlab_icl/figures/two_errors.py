@@ -8,10 +8,11 @@ import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most, between
 from attnlab.common.drawing import COLORS, panels
-from attnlab.common.figure import Figure, Grid
+from attnlab.common.figure import Figure, Grid, Params, Record
 from attnlab.common.records import Records
 from attnlab.common.statistics import mean, of, ratio_of_means
-from attnlab_icl.figures.simulate import limit, run
+from attnlab_icl.figures import simulate
+from attnlab_icl.figures.simulate import limit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 VALIDATION = {"d": 40, "alpha": 2.0, "kappa": 0.5, "tau": 0.5, "rho": 0.1, "ridge": 0.1}
 NEGATIVE = {"d": 80, "alpha": 100.0, "kappa": 0.05, "tau": 0.05, "rho": 1.0, "ridge": 1e-6}
 BARS = (("icl", "ICL: new task"), ("idg", "IDG: pretraining task"), ("gcv", "cross-validation"))
+
+
+def run(params: Params, seed: np.random.SeedSequence) -> Record:
+    """A pretrained layer with its cross-validation."""
+    return simulate.run(params, seed, gcv=True)
 
 
 def draw(records: Records) -> Canvas:

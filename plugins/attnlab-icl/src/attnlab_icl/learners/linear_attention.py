@@ -20,6 +20,8 @@ SOLVERS = ("auto", "dual", "cg", "gram")
 # Contexts for each parameter up to which the dual problem is solved. Above, cg converges in less than 500 steps; at
 # d = 100 it is seven times faster at 1.15 and thirty times at 1.5.
 DUAL_UP_TO = 1.1
+# Ridge from which cg converges in about a hundred steps whatever n is: at d = 100, n = 10100 ten times faster.
+WELL_CONDITIONED = 0.1
 MEMORY = 4e9
 
 
@@ -33,8 +35,9 @@ class LinearAttention(SequenceRegressor):
     ----------
     ridge : lambda. The factor n/d in front belongs to the model: another scale is another theory.
     solver : ``dual`` (n unknowns), ``cg`` (preconditioned conjugate gradients), ``gram`` (streaming, (d(d+1))^2
-        memory), or ``auto``: dual up to n = 1.1 d(d+1), cg above.
+        memory), or ``auto``: dual up to n = 1.1 d(d+1), cg above; without gcv cg from ridge 0.1 on.
     tol, max_iter : relative residual and iterations of ``cg``.
+    gcv : whether ``dual`` computes ``gcv_``, which doubles its time.
     compute : ``device="gpu"`` runs ``cg`` there, in float64.
 
     Attributes
@@ -42,7 +45,7 @@ class LinearAttention(SequenceRegressor):
     gamma_ : G.
     converged_, n_iter_, stop_reason_, residual_ : how the solver ended.
     train_error_ : mean squared residual of the training contexts.
-    gcv_ : generalised cross-validation, an estimate of the error on *pretraining* tasks (``dual`` with ridge > 0).
+    gcv_ : generalised cross-validation, an estimate of the error on *pretraining* tasks (``gcv``, ``dual``, ridge > 0).
 
     >>> from attnlab_icl import Task, exact_error
     >>> task = Task(d=8, l=80, k=8)
@@ -59,12 +62,14 @@ class LinearAttention(SequenceRegressor):
         solver: str = "auto",
         tol: float = 1e-10,
         max_iter: int = 1000,
+        gcv: bool = True,
         compute: Compute | None = None,
     ) -> None:
         self.ridge = ridge
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.gcv = gcv
         self.compute = compute
 
     def fit(self, X: Float[np.ndarray, "n tokens p"], y: Float[np.ndarray, " n"]) -> Self:
@@ -79,7 +84,8 @@ class LinearAttention(SequenceRegressor):
         n, d = Q.shape
         solver = one_of("solver", self.solver, SOLVERS)
         if solver == "auto":
-            solver = "dual" if n <= DUAL_UP_TO * d * (d + 1) else "cg"
+            easy = n > DUAL_UP_TO * d * (d + 1) or (self.ridge >= WELL_CONDITIONED and not self.gcv)
+            solver = "cg" if easy else "dual"
         fit = self._solve(solver, Q, C, y, n / d * nonnegative("ridge", self.ridge))
         self._store(fit, "closed form" if solver != "cg" else "")
         self.train_error_ = float(np.mean((y - self._predict(Q, C)) ** 2))
@@ -120,7 +126,7 @@ class LinearAttention(SequenceRegressor):
         if compute.device == "gpu" and solver != "cg":
             raise ValueError(f"compute.device='gpu' is supported by solver='cg', got solver={solver!r}")
         if solver == "dual":
-            return dual(Q, C, y, penalty)
+            return dual(Q, C, y, penalty, gcv=self.gcv)
         if solver == "gram":
             gram = self._gram(Q.shape[1])
             gram.add(Q, C, y)

@@ -36,10 +36,10 @@ class Fit(NamedTuple):
     gcv: float | None = None
 
 
-def dual(Q: np.ndarray, C: np.ndarray, y: np.ndarray, penalty: float) -> Fit:
+def dual(Q: np.ndarray, C: np.ndarray, y: np.ndarray, penalty: float, *, gcv: bool = True) -> Fit:
     r"""n unknowns: :math:`c = (K + \text{penalty})^{-1} y`, :math:`G = Q^T \mathrm{diag}(c) C`. Ridge 0 is least norm.
 
-    Generalised cross-validation comes for free: :math:`n|c|^2/\mathrm{Tr}[(K + \text{penalty})^{-1}]^2`.
+    Generalised cross-validation, :math:`n|c|^2/\mathrm{Tr}[(K + \text{penalty})^{-1}]^2`, takes as long again.
     """
     n = len(y)
     K = Q @ Q.T
@@ -50,14 +50,15 @@ def dual(Q: np.ndarray, C: np.ndarray, y: np.ndarray, penalty: float) -> Fit:
         K[np.diag_indices(n)] += penalty
         factor = linalg.cholesky(K, lower=True, overwrite_a=True, check_finite=False)
         c = linalg.cho_solve((factor, True), y, check_finite=False)
-        inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
-        trace = float(np.vdot(inverse.T, inverse.T))  # LAPACK's order is by columns: without .T it is copied first
+        if gcv:
+            inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
+            trace = float(np.vdot(inverse.T, inverse.T))  # LAPACK's order is by columns: without .T it is copied first
     else:
         values, vectors = linalg.eigh(K, overwrite_a=True)
         kept = values > n * np.finfo(float).eps * values[-1]
         c = vectors[:, kept] @ (vectors[:, kept].T @ y / values[kept])
-    gcv = None if trace is None else n * float(c @ c) / trace**2
-    return Fit((Q.T * c) @ C, True, 1, 0.0, gcv)
+    score = None if trace is None else n * float(c @ c) / trace**2
+    return Fit((Q.T * c) @ C, True, 1, 0.0, score)
 
 
 def conjugate_gradients(
