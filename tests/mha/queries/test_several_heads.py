@@ -213,6 +213,22 @@ def test_two_heads_given_as_one_do_not_pass():
     assert learner.residual_ > 0.01
 
 
+@pytest.mark.parametrize("after", [np.tanh, lambda y: y + 0.02 * y**2], ids=["tanh", "square"])
+@pytest.mark.parametrize("m", [1, 2])
+def test_a_nonlinearity_after_the_layer_does_not_pass_as_noise(m, after):
+    layer = oracle(planted(m, 8))
+    with pytest.warns(ConvergenceWarning, match="not affine in it"):
+        learner = mha.QueryLearner(8, n_heads=m, random_state=0).fit(lambda X: after(layer(X)))
+    assert not learner.converged_
+
+
+def test_answers_in_half_precision_pass():
+    layer = oracle(planted(2, 8))
+    learner = mha.QueryLearner(8, n_heads=2, random_state=0).fit(lambda X: layer(X).astype(np.float16))
+    assert learner.converged_
+    assert mha.align(learner.theta_, learner.w_, *planted(2, 8)[:2]).theta_error < 0.01
+
+
 def test_positions_are_noticed():
     layer = oracle(planted(2, 8))
 
