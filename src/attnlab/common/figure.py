@@ -23,7 +23,11 @@ from attnlab.common.seeds import canonical
 from attnlab.common.validation import integer, one_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
+    import matplotlib.figure
+
+    Canvas = matplotlib.figure.Figure
+else:
+    Canvas = Any  # what figures import: matplotlib is loaded when one is drawn
 
 # Cells of which it is worth finding out whether any can repeat another.
 MANY = 100_000

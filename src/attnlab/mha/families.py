@@ -172,8 +172,7 @@ def family_of(family: str | Family, rho: float | None) -> Family:
 
 def with_norm(theta: np.ndarray, norm: float | np.ndarray) -> np.ndarray:
     """Matrices scaled to the given Frobenius norm(s)."""
-    scaled: np.ndarray = np.reshape(norm, (-1, 1, 1)) * theta / np.linalg.norm(theta, axis=(1, 2), keepdims=True)
-    return scaled
+    return np.reshape(norm, (-1, 1, 1)) * theta / np.linalg.norm(theta, axis=(1, 2), keepdims=True)
 
 
 def _signs(m: int) -> np.ndarray:

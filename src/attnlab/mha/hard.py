@@ -68,8 +68,7 @@ class RoundingInstance:
     def inner_products(self, X: ArrayLike) -> np.ndarray:
         """u = <a, s> over the integers, a read from the tokens' bits."""
         tokens = check_tokens(X, n_tokens=2, d=self.task.d)
-        u: np.ndarray = (1 - tokens[:, 0] * tokens[:, 1])[:, 1:] / 2 @ _bit_weights(self.secret, self.q)
-        return u
+        return (1 - tokens[:, 0] * tokens[:, 1])[:, 1:] / 2 @ _bit_weights(self.secret, self.q)
 
     def closed_form(self, X: ArrayLike) -> Float[np.ndarray, "n 2 d"]:
         """The outputs by the staircase; the layer's steps are smooth, so it differs by about exp(-steepness / 2)."""
@@ -199,14 +198,12 @@ def _rounding(q: int, p: int, length: int, C: float, noise_std: float, rng: np.r
 def _bit_weights(secret: tuple[int, ...], q: int) -> np.ndarray:
     """Weight s_i 2^b of each bit, so that the weighted bits of a sum to <a, s>."""
     powers = 2.0 ** np.arange(q.bit_length() - 1)
-    weights: np.ndarray = (np.array(secret)[:, None] * powers).ravel()
-    return weights
+    return (np.array(secret)[:, None] * powers).ravel()
 
 
 def _staircase(length: int, q: int, p: int) -> np.ndarray:
     u = np.arange(length)
-    stairs: np.ndarray = (p * (u % q) // q) / (p - 1)
-    return stairs
+    return (p * (u % q) // q) / (p - 1)
 
 
 def _jumps(secret: tuple[int, ...], q: int, p: int) -> tuple[np.ndarray, np.ndarray]:
@@ -218,8 +215,7 @@ def _jumps(secret: tuple[int, ...], q: int, p: int) -> tuple[np.ndarray, np.ndar
 
 
 def _rotation(d: int, rng: np.random.Generator) -> np.ndarray:
-    rotation: np.ndarray = ortho_group.rvs(d, random_state=rng)
-    return rotation
+    return ortho_group.rvs(d, random_state=rng)
 
 
 def _task(theta: np.ndarray, w: np.ndarray, noise_std: float) -> Task:

@@ -67,11 +67,7 @@ def check_layer(Theta: ArrayLike, W: ArrayLike, d: int | None = None) -> tuple[n
 
 
 def attention(
-    X: ArrayLike,
-    Theta: ArrayLike,
-    W: ArrayLike,
-    key_bias: ArrayLike | None = None,
-    constant: ArrayLike | None = None,
+    X: ArrayLike, Theta: ArrayLike, W: ArrayLike, key_bias: ArrayLike | None = None, constant: ArrayLike | None = None
 ) -> Float[np.ndarray, "n k o"]:
     r"""The outputs of the layer in float64.
 

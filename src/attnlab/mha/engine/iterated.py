@@ -100,8 +100,7 @@ class Linearised:
 
         def scaled(v: np.ndarray) -> np.ndarray:
             by_keys = linalg.cho_solve(keys, v.T, check_finite=False).T
-            solved: np.ndarray = linalg.cho_solve(self.queries, by_keys, check_finite=False)
-            return solved
+            return linalg.cho_solve(self.queries, by_keys, check_finite=False)
 
         x, left = np.zeros_like(self.slope), self.slope.copy()
         direction = scaled(left)

@@ -16,6 +16,7 @@ Source: derived here.  Status: heuristic (a local search from random starts).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -231,6 +232,4 @@ def race_factors(
         ranked = sorted(fit.nmse for fit in fits)
         if ranked[0] < EXACT or (len(ranked) > 1 and ranked[1] < (1 + _SAME) * ranked[0]):
             break
-    best = min(fits, key=lambda fit: fit.nmse)
-    total = sum(fit.n_iter for fit in fits)
-    return Fit(best.theta, best.w, best.nmse, total, best.reason, best.history)
+    return replace(min(fits, key=lambda fit: fit.nmse), n_iter=sum(fit.n_iter for fit in fits))

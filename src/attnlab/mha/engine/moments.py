@@ -81,8 +81,7 @@ def _solve_w(S: np.ndarray, theta: np.ndarray) -> np.ndarray:
     eye = np.eye(d)
     design = np.einsum("ipq,rt->pqrit", theta, eye) + np.einsum("ipr,qt->pqrit", theta, eye)
     solved = np.linalg.lstsq(design.reshape(d**3, m * d), S.reshape(d**3, -1), rcond=None)[0]
-    w: np.ndarray = solved.reshape(m, d, -1)
-    return w
+    return solved.reshape(m, d, -1)
 
 
 def _solve_theta(S: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -91,5 +90,4 @@ def _solve_theta(S: np.ndarray, w: np.ndarray) -> np.ndarray:
     eye = np.eye(d)
     design = np.einsum("irs,qt->qrsit", w, eye) + np.einsum("iqs,rt->qrsit", w, eye)
     solved = np.linalg.lstsq(design.reshape(-1, m * d), S.reshape(d, -1).T, rcond=None)[0]
-    theta: np.ndarray = solved.reshape(m, d, d).transpose(0, 2, 1)
-    return theta
+    return solved.reshape(m, d, d).transpose(0, 2, 1)

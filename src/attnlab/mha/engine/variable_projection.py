@@ -48,8 +48,7 @@ def row_patterns(rows: Rows, theta: np.ndarray) -> np.ndarray:
 
 def mean_keys(rows: Rows, theta: np.ndarray) -> np.ndarray:
     """Mean keys of all heads side by side, ``Z (r, m d)``."""
-    means: np.ndarray = (row_patterns(rows, theta) @ rows.K).reshape(len(rows), -1)
-    return means
+    return (row_patterns(rows, theta) @ rows.K).reshape(len(rows), -1)
 
 
 def regress(rows: Rows, theta: np.ndarray, ridge: float = RIDGE) -> Regression:
@@ -70,14 +69,12 @@ def through_patterns(vectors: np.ndarray, patterns: np.ndarray, keys: np.ndarray
     # C = K^T (diag p - p p^T) K, applied from the right: k numbers a head in place of d^2.
     logits -= over_tokens(np.add, patterns * logits)[..., None]
     logits *= patterns
-    means: np.ndarray = (logits @ keys).reshape(len(vectors), -1)
-    return means
+    return (logits @ keys).reshape(len(vectors), -1)
 
 
 def residual(rows: Rows, theta: np.ndarray, w: np.ndarray) -> np.ndarray:
     """``Y - F(X)`` on the rows, for given parameters."""
-    left: np.ndarray = rows.Y - mean_keys(rows, theta) @ w.reshape(-1, w.shape[-1])
-    return left
+    return rows.Y - mean_keys(rows, theta) @ w.reshape(-1, w.shape[-1])
 
 
 def chunk_rows(width: int) -> int:
@@ -105,5 +102,4 @@ def key_covariances(rows: Rows, theta: np.ndarray, Z: np.ndarray) -> np.ndarray:
 def key_responses(C: np.ndarray, W: np.ndarray) -> np.ndarray:
     """``M = C W`` of each head, ``(m, r, d, d_out)``, as one product for each head."""
     m, r, d, _ = C.shape
-    responses: np.ndarray = (C.reshape(m, r * d, d) @ W).reshape(m, r, d, -1)
-    return responses
+    return (C.reshape(m, r * d, d) @ W).reshape(m, r, d, -1)

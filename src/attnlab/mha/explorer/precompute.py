@@ -54,8 +54,7 @@ def fit(m: int, rho: float, n: int) -> dict[str, Any]:
 
 
 def _weights(tokens: np.ndarray, theta: np.ndarray) -> list[list[list[float]]]:
-    weights: list[list[list[float]]] = patterns(tokens, theta)[0].round(7).tolist()
-    return weights
+    return patterns(tokens, theta)[0].round(7).tolist()
 
 
 if __name__ == "__main__":

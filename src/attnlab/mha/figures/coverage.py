@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records, proportion
 from attnlab.common.seeds import branch
 from attnlab.common.statistics import FEWEST, MOST, of, proportion_of, ratio_of_means
 from attnlab.mha.figures.instances import planted
-from attnlab.mha.figures.ticks import log_values
+from attnlab.mha.figures.ticks import log_values, shares
 from attnlab.mha.learners.attention_learner import AttentionLearner
 from attnlab.mha.learners.holdout import Holdout
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 _FITTED, _FRESH = 60, 20_000
 
@@ -54,12 +51,8 @@ def draw(records: Records) -> Canvas:
     ns = records.values("n")
     names = {"loss_covered": "mean of the cut loss", "tail_covered": "tail", "both_covered": "both together"}
     for i, (name, text) in enumerate(names.items()):
-        shares = [proportion(records.where(n=n).column(name)) for n in ns]
-        value = np.array([s.value for s in shares])
-        bars = [value - [s.low for s in shares], np.array([s.high for s in shares]) - value]
-        axes[0, 0].errorbar(
-            np.array(ns) * (1 + 0.04 * i), value, yerr=bars, fmt=MARKERS[i], color=COLORS[i], capsize=2, label=text
-        )
+        stated = [proportion(records.where(n=n).column(name)) for n in ns]
+        shares(axes[0, 0], np.array(ns) * (1 + 0.04 * i), stated, fmt=MARKERS[i], color=COLORS[i], label=text)
     line(axes[0, 0], [min(ns), max(ns)], [0.95, 0.95], color="0.3", linestyle="--", label="stated for both, 1 − δ")
     axes[0, 0].set(xlabel="certificate examples n", ylabel="share of true statements", ylim=(0.88, 1.005))
     for i, (name, text) in enumerate((("bound", "bound"), ("loss", "true mean of the cut loss"))):
@@ -87,13 +80,7 @@ COVERAGE = Figure(
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "d",
-        "k",
-        "n_heads",
-        "rho",
-        "noise_std",
-    ),
+    independent_of=("d", "k", "n_heads", "rho", "noise_std"),
     shape=("n",),
     claims=(
         Claim(

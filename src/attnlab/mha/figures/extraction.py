@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_most, between
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records, Row
 from attnlab.common.seeds import spawn, stream
 from attnlab.common.statistics import each, largest, mean, of, slope
@@ -16,9 +16,6 @@ from attnlab.mha.figures.instances import law
 from attnlab.mha.layer import attention
 from attnlab.mha.learners.query import QueryLearner
 from attnlab.mha.theory import query_count
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 NAMES = {"reference": "labelled directions", "separate": "separated directions", "poles": "poles"}
 
@@ -31,8 +28,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
 
     def oracle(X: np.ndarray) -> np.ndarray:
         exact = attention(X, task.Theta, task.W).astype(params["dtype"])
-        inexact: np.ndarray = exact + params["tau"] * rng.standard_normal(exact.shape)
-        return inexact
+        return exact + params["tau"] * rng.standard_normal(exact.shape)
 
     learner = QueryLearner(task.d, n_heads=task.n_heads, method=params["method"], random_state=start).fit(oracle)
     found = align(learner.theta_, learner.w_, task.Theta, task.W)

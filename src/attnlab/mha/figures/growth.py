@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.common.statistics import of, proportion_of, slope
 from attnlab.mha.engine.race import long_rows
 from attnlab.mha.figures.instances import PAPER, judged, law, planted, race
 from attnlab.mha.figures.ticks import log_values
 from attnlab.mha.theory import step_flops
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records, Row
 from attnlab.common.seeds import spawn
 from attnlab.common.statistics import of, proportion_of
@@ -19,9 +19,6 @@ from attnlab.mha.learners.base import LayerRegressor
 from attnlab.mha.learners.gradient import GradientLearner
 from attnlab.mha.learners.sculpting import SculptingLearner
 from attnlab.mha.theory import parity_trivial_error
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 _ALGEBRA_EXAMPLES = 400
 
@@ -117,13 +114,7 @@ HARD = Figure(
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "d",
-        "n",
-        "starts",
-        "iterations",
-        "width",
-    ),
+    independent_of=("d", "n", "starts", "iterations", "width"),
     shared=("learner", "n", "starts", "iterations", "width"),
     shape=("d", "size", "learner"),
     claims=(

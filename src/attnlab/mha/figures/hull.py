@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records
-from attnlab.common.statistics import FEWEST, Statistic, geometric_mean, mean, of
+from attnlab.common.statistics import FEWEST, geometric_mean, mean, of
 from attnlab.mha.figures.instances import PAPER, Examples, planted
 from attnlab.mha.figures.ticks import log_values
 from attnlab.mha.learners.sculpting import SculptingLearner
 from attnlab.mha.sculpting.axes import span_error
 from attnlab.mha.sculpting.body import divergence
 from attnlab.mha.task import Task
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 _AXES = 6
 _EXAMPLES = 30_000
@@ -79,10 +76,6 @@ def draw(records: Records) -> Canvas:
 _LAYER = {"d": 8, "k": 2}
 
 
-def _mean(name: str, **conditions: Any) -> Statistic:
-    return mean(of(name, **conditions))
-
-
 HULL = Figure(
     name="mha.hull",
     title="The body's long axes are the affine hull of the heads",
@@ -113,7 +106,7 @@ HULL = Figure(
             id="mha.hull.span",
             says="sculpting finds the affine hull of two heads before any non-convex step",
             source=f"{PAPER}, section on sculpting",
-            statistic=_mean("span_error", n_heads=2, n=_EXAMPLES),
+            statistic=mean(of("span_error", n_heads=2, n=_EXAMPLES)),
             holds=at_most(0.03),
             because="a sine of 0.03 is below the width of the tube the agreement scale of 0.01 allows",
         ),
@@ -121,7 +114,7 @@ HULL = Figure(
             id="mha.hull.span.3",
             says="sculpting finds the affine hull of three heads before any non-convex step",
             source=f"{PAPER}, section on sculpting",
-            statistic=_mean("span_error", n_heads=3, n=100000),
+            statistic=mean(of("span_error", n_heads=3, n=100000)),
             holds=at_most(0.2),
             because="close enough that every start of the net ends at the planted layer",
         ),
@@ -129,7 +122,7 @@ HULL = Figure(
             id="mha.hull.contains",
             says="the examples sculpt a convex body that contains the unknown attention matrices",
             source=f"{PAPER}, abstract",
-            statistic=_mean("inside", n_heads=2, n=_EXAMPLES),
+            statistic=mean(of("inside", n_heads=2, n=_EXAMPLES)),
             holds=at_most(0.05),
             because=(
                 "the divergence of the worst head is below a twentieth of that of even attention, so every head lies "
@@ -148,7 +141,7 @@ HULL = Figure(
             id="mha.hull.sum",
             says="agreeing rows refine the crude sum of projections",
             source=f"{PAPER}, section on sculpting",
-            statistic=_mean("sum_error", n_heads=2, n=_EXAMPLES),
+            statistic=mean(of("sum_error", n_heads=2, n=_EXAMPLES)),
             holds=at_most(2e-3),
             because="a hundredth of the crude estimate's error of about 0.18",
         ),

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.common.statistics import of, proportion_of
 from attnlab.mha.families import LowRank
 from attnlab.mha.figures.instances import PAPER, judged, planted
 from attnlab.mha.learners.attention_learner import ENOUGH_EQUATIONS, AttentionLearner
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_most, between
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records, Row
 from attnlab.common.statistics import function_of_means, mean, of, slope
 from attnlab.mha.figures.instances import PAPER, judged, planted, race
 from attnlab.mha.figures.ticks import log_values
 from attnlab.mha.theory import cramer_rao
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:

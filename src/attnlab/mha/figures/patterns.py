@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_most
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records, Row
 from attnlab.common.statistics import mean, of
 from attnlab.mha.alignment import align
 from attnlab.mha.figures.instances import PAPER, planted
 from attnlab.mha.layer import patterns
 from attnlab.mha.learners.attention_learner import learn
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:

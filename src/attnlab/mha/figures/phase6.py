@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_most
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.common.statistics import MOST, geometric_mean, of, ratio_of_means
 from attnlab.mha.engine.variable_projection import regress
@@ -16,9 +16,6 @@ from attnlab.mha.figures.ticks import log_values
 from attnlab.mha.layer import rows_of
 from attnlab.mha.learners.sculpting import SculptingLearner
 from attnlab.mha.sculpting.axes import span_error
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 NAMES = {
     "net": "net of the affine hull (paper)",
@@ -33,11 +30,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
     """Sculpt, then end as ``phase6`` says; beside it, the planted heads projected on the span that was found."""
     task, (X, y), start = planted(seed, params["n"], params)
     learner = SculptingLearner(
-        params["n_heads"],
-        phase6=params["phase6"],
-        net_points=params["net_points"],
-        holdout=None,
-        random_state=start,
+        params["n_heads"], phase6=params["phase6"], net_points=params["net_points"], holdout=None, random_state=start
     ).fit(X, y)
     coordinates = learner.transform_span(task.Theta)
     projected = np.tensordot(coordinates, learner.span_, 1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_most, between
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records, Row
 from attnlab.common.seeds import spawn, stream
 from attnlab.common.statistics import each, largest, mean, of, slope
@@ -15,9 +15,6 @@ from attnlab.mha.layer import attention
 from attnlab.mha.learners.query import QueryLearner
 from attnlab.mha.task import Task
 from attnlab.mha.theory import query_count
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 PAPER = "arXiv:2601.16873"
 METHOD_NAMES = {"pairs": "pairs, d + d²", "wide": "wide, 2d", "low_rank": "rank 2, d + 12 d"}
@@ -36,8 +33,7 @@ def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
 
     def oracle(X: np.ndarray) -> np.ndarray:
         exact = attention(X, theta, task.W)
-        inexact: np.ndarray = exact + params["tau"] * rng.uniform(-1, 1, exact.shape)
-        return inexact
+        return exact + params["tau"] * rng.uniform(-1, 1, exact.shape)
 
     learner = QueryLearner(d, method=method, rank=2 if method == "low_rank" else None, random_state=start).fit(oracle)
     error = float(np.linalg.norm(learner.theta_ - theta) / np.linalg.norm(theta))
@@ -98,10 +94,7 @@ QUERIES = Figure(
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "rho",
-        "tau",
-    ),
+    independent_of=("rho", "tau"),
     shape=("d", "method"),
     claims=(
         Claim(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.common.statistics import MOST, Statistic, geometric_mean, of
 from attnlab.mha.engine.variable_projection import row_patterns
@@ -19,9 +19,6 @@ from attnlab.mha.sculpting.agreement import INTERIOR, rows_needed
 from attnlab.mha.sculpting.axes import long_axes, span_error
 from attnlab.mha.sculpting.body import Body, minimum_norm_point
 from attnlab.mha.theory import agreement_probability
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 
 def run(params: Params, seed: np.random.SeedSequence) -> dict[str, Any]:
@@ -124,13 +121,7 @@ REACH = Figure(
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "n_heads: theory",
-        "k: theory",
-        "d",
-        "rho",
-        "n",
-    ),
+    independent_of=("n_heads: theory", "k: theory", "d", "rho", "n"),
     shared=("n",),
     shape=("k", "d", "n"),
     claims=(

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Estimate, Records, proportion
 from attnlab.common.statistics import FEWEST, INSTANCE, Column, Statistic, difference, of, proportion_of
 from attnlab.mha.figures.instances import PAPER, build, judged, planted
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 LABELS = {
     "race": "race (LM, W projected out)",

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from attnlab.common.claim import Claim, at_most
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.common.seeds import spawn
 from attnlab.common.statistics import deterministic, each, largest, mean, of
 from attnlab.mha.figures.instances import PAPER
 from attnlab.mha.hard import RoundingInstance, hard_instance
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 _SHOWN = 200
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_least, at_most
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records, proportion
 from attnlab.common.statistics import of, proportion_of
 from attnlab.mha.figures.instances import PAPER, build, judged, law, planted
 from attnlab.mha.figures.recovery import LABELS
-from attnlab.mha.figures.ticks import log_values
+from attnlab.mha.figures.ticks import log_values, shares
 from attnlab.mha.theory import examples_needed
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 STARTS, ITERATIONS = 4, 300
 
@@ -37,17 +34,12 @@ def draw(records: Records) -> Canvas:
     for i, learner in enumerate(name for name in LABELS if name in records.values("learner")):
         chosen = records.where(learner=learner)
         ns = chosen.values("n")
-        shares = [proportion(chosen.where(n=n).column("success")) for n in ns]
-        value = np.array([s.value for s in shares])
-        bars = [value - [s.low for s in shares], np.array([s.high for s in shares]) - value]
-        shifted = np.array(ns) * (1 + 0.03 * (i - 0.5))
-        ax.errorbar(
-            shifted,
-            value,
-            yerr=bars,
+        shares(
+            ax,
+            np.array(ns) * (1 + 0.03 * (i - 0.5)),
+            [proportion(chosen.where(n=n).column("success")) for n in ns],
             fmt=MARKERS[i] + ":",
             color=COLORS[i],
-            capsize=2,
             label=f"{LABELS[learner]}, {STARTS} starts",
             lw=1,
         )
@@ -87,10 +79,7 @@ SAMPLES = Figure(
     },
     run=run,
     draw=draw,
-    independent_of=(
-        "rho",
-        "n",
-    ),
+    independent_of=("rho", "n"),
     shared=("learner",),
     shape=("n",),
     claims=(

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab.common.claim import Claim, at_most
-from attnlab.common.figure import Figure, Grid, Params
+from attnlab.common.figure import Canvas, Figure, Grid, Params
 from attnlab.common.records import Records
 from attnlab.common.statistics import each, largest, mean, of
 from attnlab.mha.alignment import align
 from attnlab.mha.layer import patterns
 from attnlab.mha.learners.query import QueryLearner
 from attnlab.mha.modules.encoder import MINILM, Encoder
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 SENTENCE = "The animal did not cross the street because it was too tired."
 _SHOWN = 4

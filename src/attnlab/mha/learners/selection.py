@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -76,4 +76,4 @@ class HeadSearch:
         limits = {"max_iter": _POLISH_STEPS, "progress": _POLISH_GAIN, "patience": 1}
         polished = fit_rows(rows, fit.theta, **limits, deadline=self.budget.deadline)
         # These steps are few on purpose: whether the fit settled was decided before them.
-        return Fit(polished.theta, polished.w, polished.nmse, fit.n_iter + polished.n_iter, fit.reason, fit.history)
+        return replace(polished, n_iter=fit.n_iter + polished.n_iter, reason=fit.reason, history=fit.history)

@@ -64,28 +64,24 @@ class AttentionModule:
     @property
     def Theta(self) -> np.ndarray:
         """Attention matrices ``(m, d, d)``, in float64."""
-        theta: np.ndarray = self._heads(self.query) @ self._heads(self.key).transpose(0, 2, 1) / np.sqrt(self.rank)
-        return theta
+        return self._heads(self.query) @ self._heads(self.key).transpose(0, 2, 1) / np.sqrt(self.rank)
 
     @property
     def W(self) -> np.ndarray:
         """Projections ``(m, d, d_out)``, in float64."""
-        w: np.ndarray = self._heads(self.value) @ self._out()
-        return w
+        return self._heads(self.value) @ self._out()
 
     @property
     def c(self) -> np.ndarray:
         """What the query biases add to the logits of a key, ``(m, d)``."""
         heads = self.query_bias.astype(float).reshape(self.n_heads, 1, -1)
-        c: np.ndarray = (heads @ self._heads(self.key).transpose(0, 2, 1))[:, 0] / np.sqrt(self.rank)
-        return c
+        return (heads @ self._heads(self.key).transpose(0, 2, 1))[:, 0] / np.sqrt(self.rank)
 
     @property
     def c0(self) -> np.ndarray:
         """The constant of the output, ``(d_out,)``."""
         values = self.value_bias.astype(float).reshape(self.n_heads, 1, -1)
-        c0: np.ndarray = self.out_bias.astype(float) + (values @ self._out())[:, 0].sum(axis=0)
-        return c0
+        return self.out_bias.astype(float) + (values @ self._out())[:, 0].sum(axis=0)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Outputs of the layer in float64, from Theta, W and the biases."""
@@ -106,8 +102,7 @@ class AttentionModule:
             logits = np.exp(logits - logits.max(axis=-1, keepdims=True))
             context = (logits / logits.sum(axis=-1, keepdims=True)) @ v
             joined = context.transpose(0, 2, 1, 3).reshape(*tokens.shape[:2], -1)
-            output: np.ndarray = joined @ weights[3] + biases[3]
-            return output
+            return joined @ weights[3] + biases[3]
 
         return answer
 

@@ -45,8 +45,7 @@ class Encoder:
     @cached_property
     def config(self) -> dict[str, Any]:
         """Sizes of the model."""
-        config: dict[str, Any] = json.loads((self.folder / "config.json").read_text())
-        return config
+        return json.loads((self.folder / "config.json").read_text())
 
     @property
     def n_layers(self) -> int:
@@ -101,11 +100,9 @@ class Encoder:
         return self.tensors[name].astype(float)
 
     def _linear(self, x: np.ndarray, name: str) -> np.ndarray:
-        result: np.ndarray = x @ self._get(f"{name}.weight").T + self._get(f"{name}.bias")
-        return result
+        return x @ self._get(f"{name}.weight").T + self._get(f"{name}.bias")
 
     def _norm(self, x: np.ndarray, name: str) -> np.ndarray:
         centred = x - x.mean(axis=-1, keepdims=True)
         scaled = centred / np.sqrt(centred.var(axis=-1, keepdims=True) + self.config["layer_norm_eps"])
-        normed: np.ndarray = scaled * self._get(f"{name}.weight") + self._get(f"{name}.bias")
-        return normed
+        return scaled * self._get(f"{name}.weight") + self._get(f"{name}.bias")

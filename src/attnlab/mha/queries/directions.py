@@ -45,8 +45,7 @@ def decode(mixtures: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Logits of all heads from mixtures ``(n, o)`` whose vectors ``B (m, o)`` are known."""
     shares = np.linalg.lstsq(B.T, mixtures.T, rcond=None)[0].T
     # Noise puts shares outside (0, 1), where a logit is not a number.
-    logits: np.ndarray = logit(np.clip(shares, _EDGE, 1 - _EDGE))
-    return logits
+    return logit(np.clip(shares, _EDGE, 1 - _EDGE))
 
 
 def by_reference(box: Box, directions: np.ndarray, known: Reference, extra: int) -> tuple[np.ndarray, np.ndarray]:
@@ -79,8 +78,7 @@ def _labelled(
     falling = np.maximum(odds / np.maximum(shares, _EDGE) - 1 - odds, _EDGE)
     design = np.concatenate([1 / (1 + falling), np.full((1, m), SUM_WEIGHT)])
     answers = np.concatenate([two[clear], SUM_WEIGHT * (w @ box.w_sum)[None]])
-    values: np.ndarray = np.linalg.lstsq(design, answers, rcond=None)[0]
-    return values
+    return np.linalg.lstsq(design, answers, rcond=None)[0]
 
 
 def by_separation(
@@ -142,13 +140,11 @@ def affine_fit(U: np.ndarray, T: np.ndarray, bias: bool) -> np.ndarray:
 def certainty(logits: np.ndarray) -> np.ndarray:
     """Weight of a logit: the slope of the sigmoid, since a saturated logit is known less exactly."""
     share = expit(logits)
-    slope: np.ndarray = share * (1 - share)
-    return slope
+    return share * (1 - share)
 
 
 def weighted_fit(design: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Least squares of ``targets (..., n)`` on ``design (n, p)``, every set of targets with weights of its own."""
     basis, triangle = np.linalg.qr(weights[..., None] * design)
     sides = np.swapaxes(basis, -1, -2) @ (weights * targets)[..., None]
-    coefficients: np.ndarray = np.linalg.solve(triangle, sides)[..., 0]
-    return coefficients
+    return np.linalg.solve(triangle, sides)[..., 0]

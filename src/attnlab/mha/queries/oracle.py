@@ -87,20 +87,17 @@ class Box:
         p, q = copies
         v = u - w
         tokens = np.stack([*[v] * q, *[u] * p], axis=1)
-        answer: np.ndarray = self.ask(tokens)[:, -1] - v @ self.w_sum - self.constant
-        return answer
+        return self.ask(tokens)[:, -1] - v @ self.w_sum - self.constant
 
     def shares(self, u: np.ndarray, w0: np.ndarray, w: np.ndarray) -> np.ndarray:
         """What three tokens (u - w0, u - w, u) show of both directions."""
-        answer: np.ndarray = u @ self.w_sum + self.constant - self.ask(np.stack([u - w0, u - w, u], axis=1))[:, -1]
-        return answer
+        return u @ self.w_sum + self.constant - self.ask(np.stack([u - w0, u - w, u], axis=1))[:, -1]
 
 
 def on_sphere(n: int, d: int, radius: float, rng: np.random.Generator) -> np.ndarray:
     """Random points of a sphere: Gaussian tokens have tails that saturate the patterns."""
     points = rng.standard_normal((n, d))
-    scaled: np.ndarray = radius * points / np.linalg.norm(points, axis=1, keepdims=True)
-    return scaled
+    return radius * points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
 def position_deviation(ask: Oracle, d: int, scale: float, rng: np.random.Generator) -> float:

@@ -139,8 +139,7 @@ def _joined(starts: dict[int, Any], chosen: list[int], points: np.ndarray) -> np
         distance = np.linalg.norm(starts[n][1][None] - best[:, None], axis=-1)
         targets.append(starts[n][0][linear_sum_assignment(distance)[1]])
     weight = np.array([1 / starts[n][2] for n in chosen])[:, None]
-    A: np.ndarray = np.linalg.lstsq(weight * points[chosen], weight * np.array(targets), rcond=None)[0]
-    return A
+    return np.linalg.lstsq(weight * points[chosen], weight * np.array(targets), rcond=None)[0]
 
 
 def _poles(g: np.ndarray, total: np.ndarray, m: int) -> np.ndarray | None:
@@ -157,5 +156,4 @@ def _poles(g: np.ndarray, total: np.ndarray, m: int) -> np.ndarray | None:
     roots = -np.roots(np.append(1.0, coefficients[::-1]))
     if len(roots) < m or np.abs(roots.imag).max() > 1e-9 * np.abs(roots).max() or roots.real.min() <= 0:
         return None
-    logits: np.ndarray = np.log(np.sort(roots.real))
-    return logits
+    return np.log(np.sort(roots.real))

@@ -54,8 +54,7 @@ class Separation:
     @property
     def strengths(self) -> np.ndarray:
         """Root mean square of each head's logit, for u of the length of w."""
-        size: np.ndarray = np.linalg.norm(self.A, axis=0) / np.sqrt(len(self.A)) / self.scale
-        return size
+        return np.linalg.norm(self.A, axis=0) / np.sqrt(len(self.A)) / self.scale
 
 
 def separate(
@@ -171,8 +170,7 @@ def _common_eigenvectors(X: np.ndarray, rng: np.random.Generator, tries: int = 8
         gap = float(np.min(apart + np.eye(len(X)))) - (np.abs(values.imag).max() > 0)
         if gap > widest:
             best, widest = np.real(vectors).T, gap
-    units: np.ndarray = best / np.linalg.norm(best, axis=1, keepdims=True)
-    return units
+    return best / np.linalg.norm(best, axis=1, keepdims=True)
 
 
 def polish(

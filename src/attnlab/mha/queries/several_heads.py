@@ -111,13 +111,7 @@ def suitable_scale(box: Box, scale: float, rng: np.random.Generator) -> float:
 
 
 def recover(
-    box: Box,
-    first: Separation,
-    *,
-    method: str,
-    rank: int | str | None,
-    extra: int,
-    rng: np.random.Generator,
+    box: Box, first: Separation, *, method: str, rank: int | str | None, extra: int, rng: np.random.Generator
 ) -> Heads:
     """The layer, once one direction is separated."""
     m, d = len(first.B), box.d
@@ -201,19 +195,11 @@ def _visible_rank(sizes: np.ndarray, floor: float) -> int:
 def _rows(box: Box, known: Reference, T: np.ndarray, s: float) -> np.ndarray:
     """U Theta of every head, ``(m, n, d)``, from the logits of all directions."""
     logits = T[:, 1:] - T[:, :1] if box.bias else T
-    rows: np.ndarray = np.einsum("jnm,jq->mnq", logits, box.Q) / s
-    return rows
+    return np.einsum("jnm,jq->mnq", logits, box.Q) / s
 
 
 def _low_rank(
-    box: Box,
-    known: Reference,
-    T: np.ndarray,
-    w: np.ndarray,
-    s: float,
-    rank: int,
-    extra: int,
-    rng: np.random.Generator,
+    box: Box, known: Reference, T: np.ndarray, w: np.ndarray, s: float, rank: int, extra: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Row spaces from the points u, columns from a few random directions with the values now known."""
     m, d, _ = w.shape

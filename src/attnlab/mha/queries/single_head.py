@@ -69,8 +69,7 @@ def wide(ask: Oracle, W: np.ndarray, strength: float) -> np.ndarray:
     last_rows = ask(tokens)[:, -1]
     shares = np.linalg.lstsq((strength * W).T, (basis @ W - last_rows).T, rcond=None)[0].T
     own = 1 - shares.sum(axis=1, keepdims=True)
-    theta: np.ndarray = np.log(np.maximum(own, _EDGE) / np.maximum(shares, _EDGE)) / strength**2
-    return theta
+    return np.log(np.maximum(own, _EDGE) / np.maximum(shares, _EDGE)) / strength**2
 
 
 def low_rank(ask: Oracle, W: np.ndarray, rank: int, rng: np.random.Generator) -> np.ndarray:
@@ -93,5 +92,4 @@ def low_rank(ask: Oracle, W: np.ndarray, rank: int, rng: np.random.Generator) ->
 
 def _half_step(free: np.ndarray, fixed: np.ndarray, values: np.ndarray, d: int, rank: int) -> np.ndarray:
     design = (free[:, :, None] * fixed[:, None, :]).reshape(len(values), d * rank)
-    factor: np.ndarray = np.linalg.lstsq(design, values, rcond=None)[0].reshape(d, rank)
-    return factor
+    return np.linalg.lstsq(design, values, rcond=None)[0].reshape(d, rank)

@@ -47,8 +47,7 @@ class Agreement:
     @property
     def interior(self) -> np.ndarray:
         """Which rows have a pattern that gives equalities."""
-        inside: np.ndarray = self.patterns.max(axis=1) < INTERIOR
-        return inside
+        return self.patterns.max(axis=1) < INTERIOR
 
     def accepted(self, reach: float = REACH, limit: int = ROW_LIMIT) -> np.ndarray:
         """Rows for the body, those with interior patterns (equalities) before saturated ones (inequalities).
@@ -58,8 +57,7 @@ class Agreement:
         bound = reach * self.scale
         fits = self.residuals < np.where(self.interior, bound, min(bound, _SATURATED_RESIDUAL))
         order = np.lexsort((self.residuals, ~self.interior))
-        chosen: np.ndarray = order[fits[order]][:limit]
-        return chosen
+        return order[fits[order]][:limit]
 
     @property
     def weights(self) -> np.ndarray:
@@ -79,8 +77,7 @@ def refit_sum(rows: Rows, patterns: np.ndarray, weights: np.ndarray) -> np.ndarr
     gram = weighted.T @ Z
     # Few rows have weight early on and need not span the tokens.
     gram[np.diag_indices_from(gram)] += 1e-10 * np.trace(gram) / len(gram)
-    solution: np.ndarray = np.linalg.solve(gram, weighted.T @ rows.Y)
-    return solution
+    return np.linalg.solve(gram, weighted.T @ rows.Y)
 
 
 def find_agreement(rows: Rows, w_sum: np.ndarray, *, max_iter: int = 60, deadline: float = np.inf) -> Agreement:

@@ -16,5 +16,4 @@ def crude_sum(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     off by about the largest operator norm of a head: small when the heads have many comparable singular values.
     """
     n, k, _ = X.shape
-    estimate: np.ndarray = X.sum(axis=1).T @ y.sum(axis=1) / (n * k)
-    return estimate
+    return X.sum(axis=1).T @ y.sum(axis=1) / (n * k)

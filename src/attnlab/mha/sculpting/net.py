@@ -50,14 +50,7 @@ class Found:
 
 
 def search_net(
-    rows: Rows,
-    fresh: Rows,
-    point: np.ndarray,
-    axes: np.ndarray,
-    *,
-    kind: str,
-    points: int,
-    radius: float,
+    rows: Rows, fresh: Rows, point: np.ndarray, axes: np.ndarray, *, kind: str, points: int, radius: float
 ) -> Found:
     """The best tuple of ``1 + len(axes)`` heads.
 
@@ -139,8 +132,7 @@ def _explained(gram: np.ndarray, sides: np.ndarray, chosen: np.ndarray) -> np.nd
     size = np.trace(G, axis1=1, axis2=2) / (m * d)
     G = G + (RIDGE * size + np.finfo(float).tiny)[:, None, None] * np.eye(m * d)
     right = sides[chosen].reshape(count, m * d, -1)
-    explained: np.ndarray = np.sum(np.linalg.solve(G, right) * right, axis=(1, 2))
-    return explained
+    return np.sum(np.linalg.solve(G, right) * right, axis=(1, 2))
 
 
 def _judge(rows: Rows, fresh: Rows, theta: np.ndarray) -> tuple[Fit, float]:

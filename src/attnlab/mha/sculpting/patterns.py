@@ -51,8 +51,7 @@ def _regress(values: np.ndarray, outputs: np.ndarray, start: np.ndarray | None) 
 
 
 def _norms(vectors: np.ndarray) -> np.ndarray:
-    norms: np.ndarray = np.sqrt(np.einsum("rd,rd->r", vectors, vectors))
-    return norms
+    return np.sqrt(np.einsum("rd,rd->r", vectors, vectors))
 
 
 def _two_tokens(values: np.ndarray, target: np.ndarray) -> np.ndarray:

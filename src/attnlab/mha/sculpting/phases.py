@@ -67,8 +67,7 @@ def _refined_sum(body: Body, point: MinimumNorm) -> np.ndarray:
     patterns = row_patterns(body.rows, point.theta[None])[:, 0]
     from_point = refit_sum(body.rows, patterns, body.weights)
     from_rows = refit_sum(body.rows, body.patterns, body.weights)
-    refined: np.ndarray = (from_point + from_rows) / 2
-    return refined
+    return (from_point + from_rows) / 2
 
 
 def _body_of(agreement: Agreement, steps: list[Step]) -> tuple[Body, MinimumNorm]:

@@ -117,8 +117,7 @@ def longest_chords(body: Polytope, number: int, *, tries: int, rng: np.random.Ge
 
 def _solve(objective: np.ndarray, A: Any, b: np.ndarray, bounds: Any) -> np.ndarray | None:
     """The minimiser of a linear program, None when it was not found."""
-    solution: np.ndarray | None = linprog(objective, A_ub=A, b_ub=b, bounds=bounds, method="highs").x
-    return solution
+    return linprog(objective, A_ub=A, b_ub=b, bounds=bounds, method="highs").x
 
 
 def _sides(body: Polytope, t: float) -> tuple[np.ndarray, np.ndarray]:
