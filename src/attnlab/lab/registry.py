@@ -82,7 +82,7 @@ def named(role: str, name: str) -> type:
     wanted, found = (own.is_task, tasks) if role == "task" else (own.is_learner, learners)
     home, _, word = name.partition(".")
     if home in systems() and word in (package := system(home)).__all__ and wanted(kind := getattr(package, word)):
-        return kind  # type: ignore[no-any-return]
+        return kind
     known = found()
     return known[one_of(role, name, known)]
 

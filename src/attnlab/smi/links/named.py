@@ -68,5 +68,5 @@ def as_link(link: Any) -> Link:
     if isinstance(link, str):
         return named(link)
     if isinstance(getattr(link, "law", None), Link):
-        return link.law  # type: ignore[no-any-return]
+        return link.law
     raise TypeError(f"link must be a smi.Link, the name of one or a smi.Task, got {link!r}")
