@@ -58,6 +58,19 @@ def test_exact_pattern_regression_satisfies_the_optimality_conditions(k):
         assert np.abs(np.sum(p * slope, axis=1) - lowest).max() < 1e-8 * np.abs(slope).max()
 
 
+def test_rows_that_are_given_up_are_those_beyond_the_limit():
+    task = mha.Task(d=8, k=4, n_heads=2, rho=2.0)
+    rows = rows_of(*task.sample(500))
+    p, residuals = regress_patterns(rows, task.W.sum(axis=0))
+    limit = float(np.quantile(residuals, 0.3))
+    found, bounded = regress_patterns(rows, task.W.sum(axis=0), beyond=limit)
+    near = residuals <= limit
+    np.testing.assert_array_equal(found[near], p[near])
+    np.testing.assert_array_equal(bounded[near], residuals[near])
+    assert bounded[~near].min() > limit
+    assert (bounded != residuals).mean() > 0.1  # some are given up, or nothing is saved
+
+
 def test_one_head_agrees_with_itself_on_every_row():
     task = mha.Task(d=5, k=3, n_heads=1, rho=2.0, tokens_law="gaussian")
     rows = rows_of(*task.sample(300))

@@ -91,7 +91,8 @@ def find_agreement(rows: Rows, w_sum: np.ndarray, *, max_iter: int = 60, deadlin
     state: Agreement | None = None
     for level in _levels(len(rows)):
         looked_at = rows.take(slice(0, level))
-        patterns, residuals = regress_patterns(looked_at, w_sum)
+        beyond = np.inf if state is None else _KEEP * state.scale
+        patterns, residuals = regress_patterns(looked_at, w_sum, beyond=beyond)
         scale = float(np.quantile(residuals, 0.3)) if state is None else state.scale
         if state is not None:
             looked_at, patterns, residuals = _in_play(looked_at, patterns, residuals, scale)
@@ -105,7 +106,7 @@ def find_agreement(rows: Rows, w_sum: np.ndarray, *, max_iter: int = 60, deadlin
 
 def sculpt_again(rows: Rows, w_sum: np.ndarray, before: Agreement, *, deadline: float = np.inf) -> Agreement:
     """Phase 4: look at all rows again with a refined sum, starting from the scale reached before."""
-    patterns, residuals = regress_patterns(rows, w_sum)
+    patterns, residuals = regress_patterns(rows, w_sum, beyond=_KEEP * before.scale)
     in_play = _in_play(rows, patterns, residuals, before.scale)
     return trim(Agreement(*in_play, w_sum, before.scale, before.history), len(rows), deadline=deadline)
 

@@ -20,10 +20,13 @@ _EQUAL = 1e-12
 _SMALLEST = 1e-140
 
 
-def regress_patterns(rows: Rows, w_sum: np.ndarray, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def regress_patterns(
+    rows: Rows, w_sum: np.ndarray, start: np.ndarray | None = None, *, beyond: float = np.inf
+) -> tuple[np.ndarray, np.ndarray]:
     """Best common pattern of each row, and its residual relative to the spread of the row's values.
 
-    ``start`` are patterns that may be near, such as those of another sum; they save steps.
+    ``start`` are patterns that may be near, such as those of another sum; they save steps. A row whose residual is seen
+    to be larger than ``beyond`` is not finished: it has some pattern, and a residual above ``beyond``.
     """
     (r, k, d), (_, outputs) = rows.K.shape, w_sum.shape
     patterns, residuals = np.empty((r, k)), np.empty(r)
@@ -31,11 +34,13 @@ def regress_patterns(rows: Rows, w_sum: np.ndarray, start: np.ndarray | None = N
         part = slice(begin, begin + _CHUNK)
         warm = None if start is None else start[part]
         values = (rows.K[part].reshape(-1, d) @ w_sum).reshape(-1, k, outputs)
-        patterns[part], residuals[part] = _regress(values, rows.Y[part], warm)
+        patterns[part], residuals[part] = _regress(values, rows.Y[part], warm, beyond)
     return patterns, residuals
 
 
-def _regress(values: np.ndarray, outputs: np.ndarray, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _regress(
+    values: np.ndarray, outputs: np.ndarray, start: np.ndarray | None, beyond: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Patterns and residuals; a row of equal values shows nothing of its pattern: even weights, residual infinity."""
     r, k, _ = values.shape
     centre = values.mean(axis=1)
@@ -44,7 +49,10 @@ def _regress(values: np.ndarray, outputs: np.ndarray, start: np.ndarray | None) 
     shown = spread > np.maximum(_EQUAL * (_norms(centre) + _norms(outputs)), _SMALLEST)
     values, target, start = values[shown], target[shown], None if start is None else start[shown]
     patterns, residuals = np.full((r, k), 1.0 / k), np.full(r, np.inf)
-    patterns[shown] = _two_tokens(values, target) if k == 2 else _active_sets(values, target, start)
+    if k == 2:
+        patterns[shown] = _two_tokens(values, target)
+    else:
+        patterns[shown] = _active_sets(values, target, start, (beyond * spread[shown]) ** 2)
     left = target - np.einsum("rb,rbo->ro", patterns[shown], values)
     residuals[shown] = _norms(left) / spread[shown]
     return patterns, residuals
@@ -62,19 +70,22 @@ def _two_tokens(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.column_stack([first, 1 - first])
 
 
-def _active_sets(values: np.ndarray, target: np.ndarray, start: np.ndarray | None) -> np.ndarray:
+def _active_sets(values: np.ndarray, target: np.ndarray, start: np.ndarray | None, limit: np.ndarray) -> np.ndarray:
     """Primal active-set steps for all rows at once, until none changes its support.
 
     A row's weights move towards the minimiser on the face of their support. The first that reaches zero leaves the
     support; when none does, the token whose weight would lower the error most enters it; when there is none, the
     row is done. The error falls with each step, so no support comes twice; the number of steps is bounded against
-    rounding. Arrays have rows last: every operation is one pass over them, where a small system each would cost a call.
+    rounding. Where all tokens are in the support the minimiser is that of the affine hull: no weights come closer, and
+    a row is left when this squared distance is above its ``limit``.
+
+    Arrays have rows last: every operation is one pass over them, where a small system each would cost a call.
     """
     r, k, _ = values.shape
     gram = np.ascontiguousarray((values @ values.transpose(0, 2, 1)).transpose(1, 2, 0))
     linear = np.ascontiguousarray((values @ target[:, :, None])[..., 0].T)
     # On the simplex the all-ones block adds a constant; it makes the centred Gram matrix invertible.
-    size = np.trace(gram)
+    size, square = np.trace(gram), np.einsum("ro,ro->r", target, target)
     gram += size / k
     gram[range(k), range(k)] += 1e-12 * size
     patterns = np.full((k, r), 1.0 / k) if start is None else np.ascontiguousarray(start.T)
@@ -93,12 +104,14 @@ def _active_sets(values: np.ndarray, target: np.ndarray, start: np.ndarray | Non
         slope[inside[:, stopped]] = 0.0
         token[stopped] = slope.argmin(axis=0)
         blocked[stopped] = slope.min(axis=0) < -_SLOPE * size[stopped]
-        changed = np.flatnonzero(blocked)
+        far = inside.all(axis=0) & (square - (linear * best).sum(axis=0) + level - size / k > limit)
+        changed = np.flatnonzero(blocked & ~far)
         if not len(changed):
             break
         support[token[changed], moving[changed]] ^= True
         patterns[:, moving] *= support[:, moving]
         moving, gram, linear, size = moving[changed], gram[..., changed], linear[:, changed], size[changed]
+        square, limit = square[changed], limit[changed]
     patterns /= patterns.sum(axis=0)  # one but for rounding of the slopes, which are large when the target is far
     return patterns.T
 
