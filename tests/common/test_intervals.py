@@ -208,7 +208,7 @@ def test_student_s_interval_is_that_of_the_tables():
 
 
 def test_clopper_pearson_is_that_of_scipy():
-    for hits in (0, 3, 9, 10):
+    for hits in (0, 1, 3, 9, 10):
         share = Share(np.repeat([1.0, 0.0], [hits, 10 - hits]), np.ones(10))
         expected = stats.binomtest(hits, 10).proportion_ci(0.95, method="exact")
         assert share.interval(0.95) == pytest.approx((expected.low, expected.high))

@@ -89,7 +89,8 @@ def test_trials_that_share_their_unit_need_as_many_units():
     hits = np.repeat([1.0, 0.0], [9, 1])
     alone, shared = (replicates_needed(Share(k * hits, np.full(10, k)), (0.7, math.inf), 0.95) for k in (1.0, 4.0))
     assert shared == pytest.approx(alone, rel=0.3)
-    assert replicates_needed(Share(np.ones(10), np.ones(10)), (0.7, math.inf), 0.95) == 11  # 0.025^(1/11) = 0.715
+    for units in (1, 10):  # 0.025^(1/11) = 0.715
+        assert replicates_needed(Share(np.ones(units), np.ones(units)), (0.7, math.inf), 0.95) == 11
 
 
 def test_what_lies_at_the_threshold_is_never_decided():
