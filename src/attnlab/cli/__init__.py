@@ -16,6 +16,7 @@ from typer import rich_utils
 from attnlab import __version__
 from attnlab.cli.arena import arena
 from attnlab.cli.bench import bench_app
+from attnlab.cli.blas_kernels import set_kernels
 from attnlab.cli.claims import claims_app, confirm, spend
 from attnlab.cli.describe import describe
 from attnlab.cli.explore import explore
@@ -259,6 +260,7 @@ def main() -> None:
     if sys.platform == "win32":
         sys.exit("attnlab: the command line needs file locks of Linux or macOS; on Windows run it inside WSL")
     end_on_signals()
+    set_kernels()
     logging.getLogger("attnlab").addHandler(Lines())
     rich_utils.COLOR_SYSTEM = COLORS
     without_types()

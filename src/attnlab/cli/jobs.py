@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from attnlab.cli import blas_kernels
 from attnlab.cli.terminal import console, say
 from attnlab.cli.verdicts import show
 from attnlab.common.words import many
@@ -182,6 +183,7 @@ def choose_engine(workers: int, scheduler: str, tls: str, slurm: Path | None, dr
         if dry_run:
             typer.echo(jobs.job_script())  # as it is: a wrapped line would be another script
             raise typer.Exit
+        blas_kernels.withdraw()
         return DaskEngine(jobs)
     if scheduler:
         return DaskEngine(RunningCluster(scheduler, parse_tls(scheduler, tls)))
