@@ -35,8 +35,8 @@ def shares(ax: Axes, x: Any, estimates: Sequence[Estimate], **look: Any) -> None
 def _labels(values: list[float]) -> list[str]:
     """The values with k for thousands; empty where a label would run into the one before.
 
-    >>> _labels([300, 4000, 100000]), _labels([8, 9, 80])
-    (['300', '4k', '100k'], ['8', '', '80'])
+    >>> _labels([300, 4000, 100000]), _labels([30, 31, 300])
+    (['300', '4k', '100k'], ['30', '', '300'])
     """
     labels: list[str] = []
     shown, span = 0.0, log(values[-1] / values[0])
