@@ -70,11 +70,12 @@ def test_next_to_the_closing_of_the_gap(rho):
 
 
 def transform_in_30_digits(x, noise, rho):
-    """G(x - i0) from the roots of the quartic."""
+    """G(x - i0) from the root of the quartic with the least imaginary part."""
     with mpmath.workdps(30):
         c = 1 / mpmath.mpf(rho)
-        m = mpmath.polyroots([-c * noise, c * x, noise + 1 - c, -x, 1], asc=True, maxsteps=300, extraprec=60)
-        return complex(1 / min(m, key=lambda root: root.imag))
+        start = min(np.roots([1, -x, noise + 1 - 1 / rho, x / rho, -noise / rho]), key=lambda root: root.imag)
+        m = mpmath.findroot(lambda m: m**4 - x * m**3 + (noise + 1 - c) * m**2 + c * x * m - c * noise, start)
+        return complex(1 / m)
 
 
 @pytest.mark.parametrize(("noise", "rho"), [(0.6, 0.5), (0.03, 0.1), (1.0, 2.0), (0.05, 0.5)])
