@@ -79,7 +79,7 @@ def test_single_location_by_points():
 @jax.enable_x64(True)
 def test_one_set_of_points_is_biased():
     link, V = links.single_location(tokens=3, nu=2.0, noise=0.1, law="max"), np.diag([0.6, 0.3])
-    root, moments = roots(V), jax.jit(jax.vmap(posterior(link, 32, 1), in_axes=(0, 0, None, 0)))
+    root, moments = roots(V), jax.jit(jax.vmap(posterior(link, 32), in_axes=(0, 0, None, 0)))
     x = jnp.asarray(points_of(link, 512, 2, "bias").normals.reshape(1024, -1))
     drawn = jax.vmap(lambda one: draw(link, one, root))(x)
     found = moments(drawn.y, drawn.omega, root.L, jnp.arange(1024))

@@ -78,12 +78,11 @@ def _moments(
 @functools.partial(jax.jit, static_argnames=("link", "size"))
 def _block(link: Link, size: int, y: jax.Array, omega: jax.Array, L: jax.Array, label: jax.Array) -> tuple:
     """E[s], I - Cov(s) summed over tokens, and the effective sample size, of some sequences."""
-    moments, T, r = posterior(link, size, order=2), link.tokens, link.rank
+    moments, T, r = posterior(link, size, "within"), link.tokens, link.rank
 
     def one(output: jax.Array, estimate: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         found = moments(output, estimate, L, label)
         mean = 0.5 * (found.mean + found.mean_again)
-        second = 0.5 * (found.second + found.second_again).reshape(T, r, T, r)
-        return mean, T * jnp.eye(r) - jnp.einsum("tatb->ab", second) + mean.T @ mean, found.ess
+        return mean, T * jnp.eye(r) - 0.5 * (found.second + found.second_again) + mean.T @ mean, found.ess
 
     return jax.vmap(one)(y, omega, label)

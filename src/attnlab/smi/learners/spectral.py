@@ -23,7 +23,7 @@ SIZE = 0.05  # self-overlap of the start
 @functools.partial(jax.jit, static_argnames=("link", "size"))
 def _couplings(link: Link, size: int, y: jax.Array) -> jax.Array:
     """G (n, T r, T r) at omega = 0, V = I."""
-    moments, zero, eye = posterior(link, size, order=2), jnp.zeros((link.tokens, link.rank)), jnp.eye(link.rank)
+    moments, zero, eye = posterior(link, size, "all"), jnp.zeros((link.tokens, link.rank)), jnp.eye(link.rank)
 
     def one(sequence: tuple[jax.Array, jax.Array]) -> jax.Array:
         output, label = sequence

@@ -5,14 +5,17 @@ r"""The closed route: derivatives of log Z.
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from attnlab.smi.link import Link
-from attnlab.smi.posterior.result import Moments, Posterior
+from attnlab.smi.posterior.result import Blocks, Moments, Posterior
 
 
-def closed_moments(link: Link, size: int, order: int) -> Posterior:
+def closed_moments(link: Link, size: int, blocks: Blocks) -> Posterior:
     """By automatic differentiation of ``link.log_partition``; exact."""
     log_partition = link.log_partition
     assert log_partition is not None
@@ -27,8 +30,9 @@ def closed_moments(link: Link, size: int, order: int) -> Posterior:
         zero = jnp.zeros(omega.size)
         value, slope = jax.value_and_grad(log_z)(zero)
         second = jnp.zeros((0, 0))
-        if order == 2:
-            second = jnp.eye(omega.size) + jax.hessian(log_z)(zero) + jnp.outer(slope, slope)
+        if len(blocks):
+            full = jnp.eye(omega.size) + jax.hessian(log_z)(zero) + jnp.outer(slope, slope)
+            second = functools.reduce(jnp.add, [full[np.ix_(b, b)] for b in blocks])
         mean = slope.reshape(omega.shape)
         return Moments(mean, second, mean, second, value, jnp.asarray(jnp.inf))
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnlab.smi.link import Link
-from attnlab.smi.posterior.result import Moments, Posterior, weighted
+from attnlab.smi.posterior.result import Blocks, Moments, Posterior, weighted
 from attnlab.smi.posterior.target import Target, coordinates, over_nodes, target
 
 REACH = 6.3  # standard deviations; nodes beyond carry less than exp(-20) of the peak of the prior
@@ -36,7 +36,7 @@ def unit_nodes(size: int, dimension: int) -> np.ndarray:
     return np.stack(np.meshgrid(*[side] * dimension, indexing="ij")).reshape(dimension, -1)
 
 
-def grid_moments(link: Link, size: int, order: int) -> Posterior:
+def grid_moments(link: Link, size: int, blocks: Blocks) -> Posterior:
     """Sums over the nodes and branches of one sequence."""
     dimension = coordinates(link)
 
@@ -47,7 +47,7 @@ def grid_moments(link: Link, size: int, order: int) -> Posterior:
         else:
             nodes = jnp.asarray(whitened_nodes(size, dimension))
             log_volume = jnp.asarray(dimension * np.log(2 * REACH / (size - 1) / np.sqrt(2 * np.pi)))
-        mean, second, log_z, ess = weighted(at(nodes), order)
+        mean, second, log_z, ess = weighted(at(nodes), blocks)
         mean = mean.reshape(omega.shape)
         return Moments(mean, second, mean, second, log_z + log_volume, ess)
 
@@ -62,7 +62,7 @@ def _zoomed(link: Link, at: Target, size: int, dimension: int) -> tuple[jax.Arra
     for _ in range(ZOOMS):
         nodes = start[:, None] + unit * width[:, None]
         # Branches of one node share its coordinates.
-        mean, second, _, _ = weighted([(log_weight, list(nodes)) for log_weight, _ in at(nodes)], 2)
+        mean, second, _, _ = weighted([(log_weight, list(nodes)) for log_weight, _ in at(nodes)], [range(dimension)])
         spread = jnp.sqrt(jnp.maximum(jnp.diagonal(second) - mean**2, 0.0))
         # A peak between two nodes has no spread: one spacing is kept on each side.
         half = ZOOM * jnp.maximum(spread, width / (size - 1))

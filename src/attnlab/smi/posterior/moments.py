@@ -22,7 +22,7 @@ from attnlab.smi.link import Link
 from attnlab.smi.posterior.closed import closed_moments
 from attnlab.smi.posterior.grid import grid_moments
 from attnlab.smi.posterior.points import points_moments
-from attnlab.smi.posterior.result import Posterior
+from attnlab.smi.posterior.result import Blocks, Posterior
 from attnlab.smi.posterior.target import coordinates
 
 # Nodes a side of the grid, by dimension. On a line they cost little and each new size is compiled: large steps. Ranges
@@ -90,10 +90,13 @@ def first_rule(link: Link, nodes: int | None = None) -> Rule:
     return rule if nodes is None else rule._replace(sizes=(integer("nodes", nodes, low=3),))
 
 
-def posterior(link: Link, size: int, order: int) -> Posterior:
-    """``(y, omega, L, label) -> Moments`` of one sequence; second moments are computed for order 2 only.
+def posterior(link: Link, size: int, second: str = "none") -> Posterior:
+    """``(y, omega, L, label) -> Moments`` of one sequence.
 
-    The label is the number of the sequence; random points of different sequences are independent.
+    Second moments are ``none``, ``all`` (T r, T r), or those ``within`` tokens, added up over tokens, (r, r). The label
+    is the number of the sequence; random points of different sequences are independent.
     """
+    D, r = link.dimension, link.rank
+    blocks: dict[str, Blocks] = {"none": [], "all": [range(D)], "within": [range(t, t + r) for t in range(0, D, r)]}
     route = {"closed": closed_moments, "grid": grid_moments, "points": points_moments}[link.route]
-    return route(link, size, order)
+    return route(link, size, blocks[second])

@@ -19,7 +19,7 @@ from scipy.special import ndtr
 
 from attnlab.smi.draws import sobol_normals
 from attnlab.smi.link import Link
-from attnlab.smi.posterior.result import Moments, Posterior, weighted
+from attnlab.smi.posterior.result import Blocks, Moments, Posterior, weighted
 from attnlab.smi.posterior.target import Target, coordinates, over_nodes, target
 from attnlab.smi.symmetry import group
 
@@ -31,7 +31,7 @@ STEPS = (1.0, 0.3, 0.05, 0.0)
 MAX_IMAGES = 8
 
 
-def points_moments(link: Link, size: int, order: int) -> Posterior:
+def points_moments(link: Link, size: int, blocks: Blocks) -> Posterior:
     """Weighted sums over two independent sets of points of one sequence."""
     dimension = coordinates(link)
     sets = [jnp.asarray(ndtr(sobol_normals(dimension, size // 2, ("points", which)))) for which in (0, 1)]
@@ -45,7 +45,7 @@ def points_moments(link: Link, size: int, order: int) -> Posterior:
             return jnp.asarray(jax.scipy.special.logsumexp(jnp.stack([value for value, _ in at(c)])))
 
         components = _components(link, log_target, _with_images(link, starts, omega, L))
-        found = [_sums(at, components, shifted(u, by), order) for u, by in zip(sets, shifts, strict=True)]
+        found = [_sums(at, components, shifted(u, by), blocks) for u, by in zip(sets, shifts, strict=True)]
         (mean, second, log_z, ess), (again, second_again, _, ess_again) = found
         mean, again = mean.reshape(omega.shape), again.reshape(omega.shape)
         return Moments(mean, second, again, second_again, log_z, jnp.minimum(ess, ess_again))
@@ -124,7 +124,7 @@ def mode_of(
     return mode, log_target(mode), jnp.nan_to_num(-curve(mode))
 
 
-def _sums(at: Target, components: Components, points: jax.Array, order: int) -> tuple[jax.Array, ...]:
+def _sums(at: Target, components: Components, points: jax.Array, blocks: Blocks) -> tuple[jax.Array, ...]:
     """Moments from K points of each component, with deterministic-mixture weights."""
     centres, roots, inverses, log_roots, shares = components
     k = centres.shape[1]
@@ -134,4 +134,4 @@ def _sums(at: Target, components: Components, points: jax.Array, order: int) -> 
     # A stratum of share pi_m has K points, so each of them counts pi_m / K.
     log_stratum = jnp.repeat(shares, len(points)) - np.log(len(points))
     branches = [(value + log_stratum - log_proposal, s) for value, s in over_nodes(at)(c.T)]
-    return weighted(branches, order)
+    return weighted(branches, blocks)

@@ -28,10 +28,12 @@ class Moments(NamedTuple):
 
 
 Posterior = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], Moments]
+# Second moments: the matrices E[s_b s_b^T] of these blocks b of indices are added up.
+Blocks = Sequence[Sequence[int]]
 
 
-def weighted(branches: Branches, order: int) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Mean (D,), second moments (D, D), log of the total weight and effective sample size of the nodes.
+def weighted(branches: Branches, blocks: Blocks) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Mean (D,), second moments (k, k), log of the total weight and effective sample size of the nodes.
 
     Each log weight and index of a branch is a vector over the nodes; branches of a node count once in the sample size.
     """
@@ -39,16 +41,20 @@ def weighted(branches: Branches, order: int) -> tuple[jax.Array, jax.Array, jax.
     peak = jax.lax.stop_gradient(jnp.where(jnp.isfinite(peak), peak, 0.0))
     weights = [jnp.exp(log_weight - peak) for log_weight, _ in branches]
 
-    def total(*factors: Sequence[jax.Array]) -> jax.Array:
-        """Sum over branches and nodes of the weight times the factors."""
-        terms = [functools.reduce(jnp.multiply, each) for each in zip(weights, *factors, strict=True)]
-        return jnp.asarray(functools.reduce(jnp.add, terms).sum())
+    nodes = functools.reduce(jnp.add, weights)
+    norm, k = nodes.sum(), len(blocks[0]) if blocks else 0
 
-    nodes, norm = functools.reduce(jnp.add, weights), total()
-    s = list(zip(*(indices for _, indices in branches), strict=True))
-    second = jnp.zeros((0, 0))
-    if order == 2:
-        upper = {(i, j): total(s[i], s[j]) for i in range(len(s)) for j in range(i, len(s))}
-        second = jnp.stack([upper[min(i, j), max(i, j)] for i in range(len(s)) for j in range(len(s))])
-        second = second.reshape(len(s), -1) / norm
-    return jnp.stack([total(x) for x in s]) / norm, second, jnp.log(norm) + peak, norm**2 / (nodes @ nodes)
+    def mean(values: Sequence[jax.Array]) -> jax.Array:
+        """Average of a function of the indices, given on each branch."""
+        return functools.reduce(jnp.add, [w * x for w, x in zip(weights, values, strict=True)]).sum() / norm
+
+    indices = [s for _, s in branches]
+
+    def product(i: int, j: int) -> jax.Array:
+        return mean([functools.reduce(jnp.add, [s[b[i]] * s[b[j]] for b in blocks]) for s in indices])
+
+    upper = {(i, j): product(i, j) for i in range(k) for j in range(i, k)}
+    entries = [upper[min(i, j), max(i, j)] for i in range(k) for j in range(k)]
+    second = jnp.stack(entries).reshape(k, k) if k else jnp.zeros((0, 0))
+    first = jnp.stack([mean(values) for values in zip(*indices, strict=True)])
+    return first, second, jnp.log(norm) + peak, norm**2 / (nodes @ nodes)

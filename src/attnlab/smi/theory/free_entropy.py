@@ -81,7 +81,7 @@ def _sandwich(V: np.ndarray, Q: np.ndarray) -> np.ndarray:
 
 @functools.partial(jax.jit, static_argnames=("link", "size"))
 def _log_z(link: Link, size: int, normals: jax.Array, root: Roots) -> jax.Array:
-    moments = posterior(link, size, order=1)
+    moments = posterior(link, size)
 
     def one(sequence: tuple[jax.Array, jax.Array]) -> jax.Array:
         x, label = sequence

@@ -134,7 +134,7 @@ def _sums(
     link: Link, size: int, normals: jax.Array, weights: jax.Array, root: Roots, first: jax.Array
 ) -> tuple[jax.Array, ...]:
     """Averages over the sequences of some replicates, whose labels begin at ``first``."""
-    moments = posterior(link, size, order=1)
+    moments = posterior(link, size)
 
     def one(sequence: tuple[jax.Array, Roots, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         x, at, label = sequence

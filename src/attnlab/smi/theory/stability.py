@@ -54,7 +54,7 @@ def _sums(link: Link, size: int, normals: jax.Array, root: Roots) -> tuple[jax.A
 
     Both are projected on U afterwards, so that one compiled function serves all steps of a staircase.
     """
-    moments, T, r = posterior(link, size, order=2), link.tokens, link.rank
+    moments, T, r = posterior(link, size, "all"), link.tokens, link.rank
     eye = jnp.einsum("ts,ab->tasb", jnp.eye(T), jnp.eye(r))
 
     def couplings(second: jax.Array) -> jax.Array:
