@@ -113,7 +113,7 @@ def _verdict(claim: Claim, entry: Mapping[str, Any], scale: str) -> str:
         lines.append(f"fresh seeds: {_shown(entry['confirmation']['status'])}")
     if entry.get("extended"):
         lines.append("<small>replicates were added after a look</small>")
-    expected = ledger.recorded(claim, scale)
+    expected = claim.expected(scale)
     if entry["status"] not in ("not measured", expected):
         lines.append(f"<small>registered: {expected}</small>")
     return "<br>".join(lines)

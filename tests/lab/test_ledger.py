@@ -28,7 +28,7 @@ def test_every_claim_is_complete(claim, figure):
     assert claim.source
     assert claim.because
     assert set(claim.registered) <= set(ledger.SCALES)
-    if any(ledger.recorded(claim, scale) != "holds" for scale in ledger.SCALES):
+    if any(claim.expected(scale) != "holds" for scale in ledger.SCALES):
         assert claim.note, "a claim on record as failing or undecided says why, and what would decide it"
 
 

@@ -86,7 +86,7 @@ class Verdict:
     @property
     def registered(self) -> Status:
         """The verdict that is registered for this scale."""
-        return self.claim.registered.get(self.scale, "holds")
+        return self.claim.expected(self.scale)
 
     @property
     def as_registered(self) -> bool:
@@ -161,6 +161,10 @@ class Claim:
     note: str = ""
     replicates: int = 3
     kind: Literal["confirmatory", "exploratory"] = "confirmatory"
+
+    def expected(self, scale: str) -> Status:
+        """The verdict that is registered: *holds* unless the claim registers another."""
+        return self.registered.get(scale, "holds")
 
     def decide(self, records: Records, scale: str) -> Verdict:
         """Holds or fails when the whole interval is on one side of the threshold, otherwise undecided."""

@@ -39,20 +39,37 @@ class Extreme:
 
 
 @dataclass(frozen=True)
-class Magnitude:
-    """The absolute value of a measured number."""
+class _Image:
+    """A function of a measured number, an increasing one unless the interval is written anew."""
 
     part: Measured
 
+    def at(self, x: float) -> float:
+        """The function."""
+        raise NotImplementedError
+
     @property
     def value(self) -> float:
-        """Its size."""
-        return abs(self.part.value)
+        """The function at the part's value."""
+        return self.at(self.part.value)
 
     @property
     def units(self) -> int:
         """Replicates of the part."""
         return self.part.units
+
+    def interval(self, level: float) -> Bounds:
+        """The function at both ends of the part's interval."""
+        low, high = self.part.interval(level)
+        return self.at(low), self.at(high)
+
+
+class Magnitude(_Image):
+    """The absolute value of a measured number."""
+
+    def at(self, x: float) -> float:
+        """The size."""
+        return abs(x)
 
     def interval(self, level: float) -> Bounds:
         """The sizes of the part's interval."""
@@ -62,45 +79,19 @@ class Magnitude:
 
 
 @dataclass(frozen=True)
-class Shifted:
+class Shifted(_Image):
     """A measured number plus a constant."""
 
-    part: Measured
     offset: float
 
-    @property
-    def value(self) -> float:
+    def at(self, x: float) -> float:
         """The sum."""
-        return self.part.value + self.offset
-
-    @property
-    def units(self) -> int:
-        """Replicates of the part."""
-        return self.part.units
-
-    def interval(self, level: float) -> Bounds:
-        """The part's interval, shifted."""
-        low, high = self.part.interval(level)
-        return low + self.offset, high + self.offset
+        return x + self.offset
 
 
-@dataclass(frozen=True)
-class Exponential:
+class Exponential(_Image):
     """The exponential of a measured number."""
 
-    part: Measured
-
-    @property
-    def value(self) -> float:
-        """The exponential of the part's value."""
-        return exp(self.part.value)
-
-    @property
-    def units(self) -> int:
-        """Replicates of the part."""
-        return self.part.units
-
-    def interval(self, level: float) -> Bounds:
-        """The exponentials of the part's interval."""
-        low, high = self.part.interval(level)
-        return exp(low), exp(high)
+    def at(self, x: float) -> float:
+        """The exponential."""
+        return exp(x)

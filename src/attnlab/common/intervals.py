@@ -71,20 +71,24 @@ def spread(values: np.ndarray, scale: float) -> float:
 
 
 @dataclass(frozen=True)
-class Replicates:
-    """The mean of one number for each independent replicate."""
+class _Sample:
+    """One number for each independent replicate."""
 
     values: np.ndarray
-
-    @property
-    def value(self) -> float:
-        """The mean."""
-        return float(np.mean(self.values))
 
     @property
     def units(self) -> int:
         """Replicates."""
         return len(self.values)
+
+
+class Replicates(_Sample):
+    """The mean of one number for each independent replicate."""
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return float(np.mean(self.values))
 
     def interval(self, level: float) -> Bounds:
         """Student's interval."""
@@ -202,21 +206,13 @@ class Share:
         return low, high
 
 
-@dataclass(frozen=True)
-class Middle:
+class Middle(_Sample):
     """The median over replicates, between two order statistics; too few replicates give the whole line."""
-
-    values: np.ndarray
 
     @property
     def value(self) -> float:
         """The median."""
         return float(np.median(self.values))
-
-    @property
-    def units(self) -> int:
-        """Replicates."""
-        return len(self.values)
 
     def interval(self, level: float) -> Bounds:
         """From the (r+1)-th smallest to the (r+1)-th largest, r the largest with Binomial(n, 1/2) <= r in the tail."""

@@ -108,7 +108,7 @@ class Proportion:
 
 @dataclass(frozen=True)
 class Counted:
-    """The share of successes among independent trials that are counted in two columns."""
+    """The share of successes that a column counts among as many independent trials as another column gives."""
 
     column: Column
     trials: str
@@ -207,10 +207,18 @@ class Derived:
 
 
 @dataclass(frozen=True)
-class FunctionOfMeans:
-    """A smooth function of all records, repeated without one replicate each."""
+class _OfAll:
+    """A function of all records."""
 
     value: Callable[[Records], float]
+
+    def rows(self, records: Records) -> Iterable[Row]:
+        """All rows."""
+        return records
+
+
+class FunctionOfMeans(_OfAll):
+    """A smooth function of several means, by the jackknife over replicates; not for extremes or quantiles."""
 
     def measure(self, records: Records) -> Measured:
         """The value with the jackknife's interval, over the replicates that every repeated setting has."""
@@ -220,28 +228,19 @@ class FunctionOfMeans:
             float(self.value(chosen)), np.array([self.value(chosen.without_seed(seed)) for seed in seeds], dtype=float)
         )
 
-    def rows(self, records: Records) -> Iterable[Row]:
-        """All rows."""
-        return records
-
     def __str__(self) -> str:
         return f"function of means: {describe(self.value)}"
 
 
 @dataclass(frozen=True)
-class Deterministic:
-    """A value without noise, and why there is none."""
+class Deterministic(_OfAll):
+    """A value that repeats exactly; ``why`` gives the reason."""
 
-    value: Callable[[Records], float]
     why: str
 
     def measure(self, records: Records) -> Measured:
         """The value."""
         return Fixed(float(self.value(records)))
-
-    def rows(self, records: Records) -> Iterable[Row]:
-        """All rows."""
-        return records
 
     def __str__(self) -> str:
         return f"deterministic ({self.why}): {describe(self.value)}"

@@ -80,7 +80,7 @@ def of(name: str | Callable[[Row], Any], **where: Any) -> Column:
 
 @dataclass(frozen=True)
 class Known:
-    """A quantity without noise: computed once, from all records."""
+    """A number without noise, such as a prediction, beside one that is measured: computed once, from all records."""
 
     quantity: Quantity | float
 
@@ -94,11 +94,7 @@ class Known:
 
 Quantity = Column | Callable[[Records], float]
 Number = Quantity | Known
-
-
-def known(quantity: Quantity | float) -> Known:
-    """A number without noise, such as a prediction, beside one that is measured."""
-    return Known(quantity)
+known = Known
 
 
 @dataclass(frozen=True)

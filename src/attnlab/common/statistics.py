@@ -71,6 +71,8 @@ __all__ = [
     "smallest",
 ]
 
+counted, function_of_means, deterministic = Counted, FunctionOfMeans, Deterministic
+
 
 def mean(quantity: Quantity, *, unit: Unit = REPLICATE) -> ByUnit:
     """The mean over independent units, with Student's interval."""
@@ -132,11 +134,6 @@ def proportion_of(
     return Proportion(column, Event(equals, above, below), unit)
 
 
-def counted(column: Column, trials: str) -> Counted:
-    """The share of successes that a column counts among as many independent trials as another column gives."""
-    return Counted(column, trials)
-
-
 def each(part: Statistic, *names: str) -> Each:
     """A statistic at each setting of some parameters, for :func:`largest` and :func:`smallest`."""
     return Each(part, names)
@@ -160,16 +157,6 @@ def absolute(part: Statistic) -> Derived:
 def shifted(part: Statistic, offset: float) -> Derived:
     """A statistic plus a known number."""
     return Derived(part, lambda measured: Shifted(measured, offset), f"{part}, shifted by {offset:+g}")
-
-
-def function_of_means(value: Callable[[Records], float]) -> FunctionOfMeans:
-    """A smooth function of several means, by the jackknife over replicates; not for extremes or quantiles."""
-    return FunctionOfMeans(value)
-
-
-def deterministic(value: Callable[[Records], float], *, why: str) -> Deterministic:
-    """A value that repeats exactly; ``why`` gives the reason."""
-    return Deterministic(value, why)
 
 
 def _geometric(above: np.ndarray, below: np.ndarray | float = 1.0) -> Measured:

@@ -25,10 +25,6 @@ class Cells(Protocol):
         """The rows of these figures, whatever the scale they were run at."""
 
 
-def _nothing() -> dict[str, Any]:
-    return {}
-
-
 @dataclass(frozen=True)
 class View:
     """What the explorer shows of a system.
@@ -52,7 +48,7 @@ class View:
     charts: Sequence[str]
     sources: Sequence[str]
     points: Callable[[Cells], Mapping[str, Sequence[Point]]]
-    tables: Callable[[], Mapping[str, Any]] = _nothing
+    tables: Callable[[], Mapping[str, Any]] = dict
     scripts: Sequence[str] = ("theory.js", "view.js")
     wide: Sequence[str] = ()
     actions: Mapping[str, str] = field(default_factory=dict)

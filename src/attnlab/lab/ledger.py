@@ -170,11 +170,6 @@ def outcome(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def recorded(claim: Claim, scale: str) -> str:
-    """The verdict that is registered: *holds* unless the claim registers another."""
-    return claim.registered.get(scale, "holds")
-
-
 def entries(results: Sequence[Result]) -> list[dict[str, Any]]:
     """The ledger of some results."""
     return [as_dict(verdict, result.figure) for result in results for verdict in result.verdicts]

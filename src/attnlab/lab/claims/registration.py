@@ -49,7 +49,7 @@ def entry(claim: Claim, figure: Figure) -> dict[str, Any]:
         "kind": claim.kind,
         "replicates": claim.replicates,
         "seeds": {scale: figure.knobs(scale)["seeds"] for scale in figure.scales},
-        "expected": {scale: claim.registered.get(scale, "holds") for scale in figure.scales},
+        "expected": {scale: claim.expected(scale) for scale in figure.scales},
     }
     return {**content, "digest": _digest([content, *_code(claim.statistic)])}
 
