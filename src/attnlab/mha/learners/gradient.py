@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,13 +14,13 @@ from jaxtyping import Array, Float, Int
 from scipy.optimize import minimize
 
 from attnlab.common.arrays import ArrayLike
-from attnlab.common.compute import Compute, placed
+from attnlab.common.compute import Compute, jax_device, placed
 from attnlab.common.precision import float64
 from attnlab.common.seeds import Seed, jax_key, stream
 from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.mha.engine.damped import EXACT_FIT, OUT_OF_STEPS, OUT_OF_TIME, SETTLED, Budget
-from attnlab.mha.engine.place import padded
+from attnlab.mha.engine.squared_error import Objective, compiled, error_and_slope, layer_of, squared_error, two_tokens
 from attnlab.mha.engine.variable_projection import regress, row_patterns, through_patterns
 from attnlab.mha.layer import Rows, rows_of
 from attnlab.mha.learners.base import LayerRegressor, check_examples
@@ -132,7 +131,8 @@ class GradientLearner(LayerRegressor):
             flat = np.concatenate([theta.ravel(), w.ravel()])
             with placed(compute, self):
                 if self.method == "lbfgs":
-                    runs.append(_lbfgs(tokens, outputs, flat, m, max_iter, tol, budget))
+                    blas = tokens.shape[1] == 2 and jax_device(compute.device).platform == "cpu"
+                    runs.append(_lbfgs(tokens, outputs, flat, m, max_iter, tol, budget, blas))
                 else:
                     plan = _Plan(max_iter, steps[start % len(steps)], batch, int(rng.integers(2**31)))
                     runs.append(_adam(tokens, outputs, flat, m, plan, tol, budget))
@@ -150,44 +150,17 @@ def _initial(m: int, d: int, d_out: int, rng: np.random.Generator) -> tuple[np.n
     return 0.5 * rng.standard_normal((m, d, d)) / d, rng.standard_normal((m, d, d_out)) / np.sqrt(d)
 
 
-def _layer(flat: Any, m: int, d: int) -> tuple[Any, Any]:
-    """Theta and W of a vector that holds both."""
-    size = m * d * d
-    return flat[:size].reshape(m, d, d), flat[size:].reshape(m, d, -1)
-
-
-def _error(flat: Float[Array, " p"], X: Float[Array, "n k d"], y: Float[Array, "n k o"], m: int) -> Float[Array, ""]:
-    """Squared error relative to the labels' second moment."""
-    theta, w = _layer(flat, m, X.shape[-1])
-    looked_for = jnp.einsum("nap,mpq->nmaq", X, theta)
-    patterns = jax.nn.softmax(jnp.einsum("nmaq,nbq->nmab", looked_for, X), axis=-1)
-    outputs = jnp.einsum("nmab,nbd,mdo->nao", patterns, X, w, optimize=True)
-    return jnp.sum((y - outputs) ** 2) / jnp.sum(y**2)
-
-
-_error_and_slope = jax.jit(jax.value_and_grad(_error), static_argnums=3)
-
-
 @float64
-def _lbfgs(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, max_iter: int, tol: float, budget: Budget) -> Run:
-    tokens, labels = (jnp.asarray(part) for part in padded(X, y))
-    with budget.paused():
-        _error_and_slope.lower(start, tokens, labels, m).compile()
-
-    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = _error_and_slope(flat, tokens, labels, m)
-        return float(value), np.asarray(slope)
-
+def _lbfgs(
+    X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, max_iter: int, tol: float, budget: Budget, blas: bool
+) -> Run:
+    objective = two_tokens(X, y, m) if blas else compiled(X, y, m, start, budget)
     x, error, used, reason = _minimise(objective, start, max_iter, tol, budget)
-    return Run(*_layer(x, m, X.shape[-1]), error, used, reason)
+    return Run(*layer_of(x, m, X.shape[-1]), error, used, reason)
 
 
 def _minimise(
-    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    start: np.ndarray,
-    max_iter: int,
-    tol: float,
-    budget: Budget,
+    objective: Objective, start: np.ndarray, max_iter: int, tol: float, budget: Budget
 ) -> tuple[np.ndarray, float, int, str]:
     """L-BFGS to rounding: the minimum, its value, the iterations used and why they ended."""
     options: Any = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-18, "gtol": 1e-12, "maxcor": 20}
@@ -254,7 +227,7 @@ def _adam_steps(
 
     def step(carry: tuple[Array, optax.OptState], inputs: tuple[Array, Array]) -> tuple[Any, None]:
         (flat, state), (size, chosen) = carry, inputs
-        update, state = optimiser.update(jax.grad(_error)(flat, X[chosen], y[chosen], m), state)
+        update, state = optimiser.update(jax.grad(squared_error)(flat, X[chosen], y[chosen], m), state)
         return (flat - size * update, state), None
 
     return jax.lax.scan(step, carry, (sizes, drawn))[0]
@@ -279,7 +252,7 @@ def _adam(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, plan: _Plan, 
     with budget.paused():
         drawn = block()
         _adam_steps.lower(carry, tokens, labels, jnp.zeros(_PART), drawn[:_PART], m=m).compile()
-        _error_and_slope.lower(first, tokens, labels, m).compile()
+        error_and_slope.lower(first, tokens, labels, m).compile()
     while used < plan.n_steps and time.monotonic() + longest < budget.deadline:
         begun, at = time.monotonic(), used % _BLOCK
         if used and at == 0:
@@ -291,9 +264,9 @@ def _adam(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, plan: _Plan, 
         carry[0].block_until_ready()
         used += len(taken)
         longest = max(longest, time.monotonic() - begun)
-    value, slope = _error_and_slope(carry[0], tokens, labels, m)
+    value, slope = error_and_slope(carry[0], tokens, labels, m)
     flat = np.asarray(carry[0])
     reason = _ending(float(value), np.asarray(slope), flat, tol) or (
         OUT_OF_TIME if used < plan.n_steps else OUT_OF_STEPS
     )
-    return Run(*_layer(flat, m, X.shape[-1]), float(value), used, reason)
+    return Run(*layer_of(flat, m, X.shape[-1]), float(value), used, reason)
