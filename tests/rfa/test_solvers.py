@@ -11,7 +11,7 @@ from attnlab.rfa.solvers.cg import preconditioned_cg
 from attnlab.rfa.solvers.erm import LOSSES, on_ball, penalised
 from attnlab.rfa.solvers.few_keys import GROUP, gram_of_scores, has_few_keys
 from attnlab.rfa.solvers.path import ridge_path
-from attnlab.rfa.solvers.ridge import dual, gram, nested_coefficients, primal, whole_gram
+from attnlab.rfa.solvers.ridge import dual, gram, nested_predictions, primal, whole_gram
 from attnlab.rfa.task import Task
 
 
@@ -72,14 +72,15 @@ def test_many_keys_an_accelerator_or_other_units_do_not_count_as_few():
     assert not has_few_keys(Features(MLPFeatures(8, 16, 5, 1), device.put(X), device))
 
 
+@pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("ridge", [0.0, 1e-3])
-def test_coefficients_of_nested_samples_are_those_of_each_sample(data, ridge):
+def test_predictions_of_nested_samples_are_those_of_each_sample(data, ridge, keep):
     X, Y = data
-    theta = nested_coefficients(features(X), Y, (10, 60), ridge, keep=True).reshape(-1, 2, 2)
+    f = nested_predictions(features(X), Y[:50], (10, 50), ridge, keep).reshape(-1, 2, 2)
     Phi = np.concatenate(list(features(X)), axis=1)
-    for i, n in enumerate((10, 60)):
+    for i, n in enumerate((10, 50)):
         alpha = np.linalg.solve(Phi[:n] @ Phi[:n].T + n * ridge * np.eye(n), Y[:n])
-        np.testing.assert_allclose(theta[:, i], Phi[:n].T @ alpha, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(f[:, i], Phi[50:] @ Phi[:n].T @ alpha, rtol=1e-6, atol=1e-8)
 
 
 def test_a_pass_that_keeps_no_block_may_reuse_its_memory(data):

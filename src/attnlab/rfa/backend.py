@@ -19,6 +19,8 @@ from attnlab.common.compute import Compute
 from attnlab.common.threads import in_spans, thread_count
 from attnlab.rfa.features import TILE, FeatureMap
 
+# Columns of a matrix that are copied together.
+PANEL = 128
 # What the precisions of matrix products are called in JAX.
 PRODUCTS = {"highest": "highest", "bf16x3": "BF16_BF16_F32_X3", "tf32": "tensorfloat32"}
 
@@ -112,7 +114,10 @@ def solve_shifted(G: np.ndarray, shift: float, Y: np.ndarray) -> np.ndarray:
         raise ValueError(
             "the Gram matrix is not finite: scores overflow; scale the tokens down or choose another activation"
         )
-    A = np.array(G, dtype=np.float64, order="F")
+    # The upper triangle is neither written nor read.
+    A: np.ndarray = np.empty(G.shape, order="F")
+    for j in range(0, len(A), PANEL):
+        A[j:, j : j + PANEL] = G[j:, j : j + PANEL]
     A.flat[:: len(A) + 1] += shift
     try:
         factor = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)

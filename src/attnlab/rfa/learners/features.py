@@ -17,7 +17,7 @@ from attnlab.rfa.learners.base import KernelMachine, check_ridge, draw_seed
 from attnlab.rfa.solvers.cg import preconditioned_cg
 from attnlab.rfa.solvers.erm import NormBall
 from attnlab.rfa.solvers.gram_fit import GramFit, fit_gram
-from attnlab.rfa.solvers.ridge import apply, dual, nested_coefficients, primal, pull_back, whole_gram
+from attnlab.rfa.solvers.ridge import apply, dual, nested_predictions, primal, pull_back, whole_gram
 
 SOLVERS = ("auto", "primal", "dual", "streamed", "cg")
 # Features up to this many bytes are kept between the Gram matrix and the coefficients; beyond, they are computed twice.
@@ -106,11 +106,10 @@ class RidgeOnFeatures(KernelMachine):
         if self._depends_on_sample() or self.solver == "cg":
             return None
         tokens, Y = self._draw(X[: max(sizes)], y[: max(sizes)])
-        features = self._features(tokens)
+        features = self._features(np.concatenate([tokens, self._tokens(X_test, reset=False)]))
         if features.shape[1] <= min(sizes):
             return None
-        theta = nested_coefficients(features, Y, sizes, float(self.ridge), self._keeps(features))
-        f = apply(self._features(self._tokens(X_test, reset=False)), theta)
+        f = nested_predictions(features, Y, sizes, float(self.ridge), self._keeps(features))
         return self._shaped(f.reshape(len(f), len(sizes), -1).swapaxes(0, 1))
 
     def _depends_on_sample(self) -> bool:

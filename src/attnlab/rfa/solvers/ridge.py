@@ -15,6 +15,7 @@ lam       ridge;  n lam is the shift of the Gram matrix
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,14 +83,20 @@ def primal(features: Features, Y: np.ndarray, ridge: float) -> np.ndarray:
     return device.solve(device.add_gram(A, device.put(Phi.T)), n * ridge, Phi.T.astype(np.float64) @ Y)
 
 
-def nested_coefficients(
-    features: Features, Y: np.ndarray, sizes: Sequence[int], ridge: float, keep: bool
-) -> np.ndarray:
-    """theta (P, sizes * k) of the fits to the first n examples, for each n: one Gram matrix, one pass back."""
+def nested_predictions(features: Features, Y: np.ndarray, sizes: Sequence[int], ridge: float, keep: bool) -> np.ndarray:
+    """f (tests, sizes * k) of the fits to the first n examples, for each n, at the examples after the len(Y)-th.
+
+    One Gram matrix, and weights that are drawn once for training and test where the features are kept.
+    """
     n, device = len(Y), features.backend
-    blocks: Blocks = list(features) if keep and not has_few_keys(features) else features.passing()
-    G = gram(blocks, n, device) if isinstance(blocks, list) else whole_gram(features)
+    keep = keep and not has_few_keys(features)
+    blocks: Blocks = list(features) if keep else features.passing()
+    train = replace(features, tokens=features.tokens[:n])
+    G = gram((block[:n] for block in blocks), n, device) if keep else whole_gram(train)
     alphas = [device.solve(G[:m, :m], m * ridge, Y[:m]) for m in sizes]
     # An example that a fit has not seen has coefficient zero.
-    padded = [np.concatenate([a, np.zeros((n - len(a), a.shape[1]))]) for a in alphas]
-    return pull_back(blocks, np.concatenate(padded, axis=1), device)
+    alpha = np.concatenate([np.concatenate([a, np.zeros((n - len(a), a.shape[1]))]) for a in alphas], axis=1)
+    f = device.zeros((features.shape[0] - n, alpha.shape[1]))
+    for block in blocks:
+        f = device.add_product(f, block[n:], product(block[:n].T, alpha, device))
+    return np.asarray(f, dtype=np.float64)
