@@ -14,8 +14,8 @@ from attnlab import aim, lab
 from attnlab.common.arena import query
 from attnlab.lab import own
 from attnlab.lab.contests.contest import contest
+from attnlab.lab.contests.entrants import arena_tasks
 from attnlab.lab.contests.memory import measured
-from attnlab.lab.contests.tasks import arena_tasks
 from attnlab.lab.spec import Spec
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from typer import rich_utils
 
 from attnlab import __version__
+from attnlab.cli import options
 from attnlab.cli.arena import arena
 from attnlab.cli.bench import bench_app
 from attnlab.cli.blas_kernels import set_kernels
@@ -21,28 +22,6 @@ from attnlab.cli.claims import claims_app, confirm, spend
 from attnlab.cli.describe import describe
 from attnlab.cli.explore import explore
 from attnlab.cli.jobs import Job, choose_engine, execute, fastest, load_modules, parse_knobs, parse_shard, usage
-from attnlab.cli.options import (
-    DEFAULT_STORE,
-    FLAG,
-    DryRun,
-    FailFast,
-    KeepOld,
-    LedgerFile,
-    Modules,
-    Names,
-    OutFolder,
-    Quiet,
-    RetryFailed,
-    Scale,
-    Scheduler,
-    ShardText,
-    Slurm,
-    StorePath,
-    Tls,
-    Workers,
-    completed,
-    without_types,
-)
 from attnlab.cli.plan import plan
 from attnlab.cli.process import Lines, end_on_signals
 from attnlab.cli.store import store_app
@@ -66,7 +45,7 @@ LOOK, COMPUTE, MAINTAIN = "Look", "Compute", "Maintain"
 
 @app.callback(invoke_without_command=True)
 def _root(
-    version: Annotated[bool, typer.Option("--version", help="Show the version.", metavar=FLAG)] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.", metavar=options.FLAG)] = False,
 ) -> None:
     if version:
         console.print(__version__)
@@ -74,7 +53,7 @@ def _root(
 
 
 @app.command("list", rich_help_panel=LOOK)
-def list_everything(module: Modules = None) -> None:
+def list_everything(module: options.Modules = None) -> None:
     """Show systems, figures, tasks and learners."""
     from attnlab.lab.catalogue import catalogue
 
@@ -94,29 +73,29 @@ app.command("explore", rich_help_panel=LOOK)(explore)
 
 @app.command(rich_help_panel=COMPUTE)
 def reproduce(
-    names: Names = None,
-    scale: Scale = "quick",
-    workers: Workers = 0,
-    scheduler: Scheduler = "",
-    tls: Tls = "",
-    slurm: Slurm = None,
-    dry_run: DryRun = False,
-    shard: ShardText = "",
-    store: StorePath = DEFAULT_STORE,
-    out: OutFolder = Path("results/report"),
-    ledger_file: LedgerFile = None,
+    names: options.Names = None,
+    scale: options.Scale = "quick",
+    workers: options.Workers = 0,
+    scheduler: options.Scheduler = "",
+    tls: options.Tls = "",
+    slurm: options.Slurm = None,
+    dry_run: options.DryRun = False,
+    shard: options.ShardText = "",
+    store: options.StorePath = options.DEFAULT_STORE,
+    out: options.OutFolder = Path("results/report"),
+    ledger_file: options.LedgerFile = None,
     only_fast: Annotated[
-        bool, typer.Option("--only-fast", help="The quickest figures, about a minute in all.", metavar=FLAG)
+        bool, typer.Option("--only-fast", help="The quickest figures, about a minute in all.", metavar=options.FLAG)
     ] = False,
     decide: Annotated[
-        bool, typer.Option("--decide", help="Then add replicates to undecided claims.", metavar=FLAG)
+        bool, typer.Option("--decide", help="Then add replicates to undecided claims.", metavar=options.FLAG)
     ] = False,
     minutes: Annotated[float, typer.Option(help="Time for --decide, in minutes.", min=0, metavar="T")] = 10.0,
-    fail_fast: FailFast = False,
-    retry_failed: RetryFailed = False,
-    keep_old: KeepOld = False,
-    quiet: Quiet = False,
-    module: Modules = None,
+    fail_fast: options.FailFast = False,
+    retry_failed: options.RetryFailed = False,
+    keep_old: options.KeepOld = False,
+    quiet: options.Quiet = False,
+    module: options.Modules = None,
 ) -> None:
     """Run figures, judge their claims, write the report.
 
@@ -150,28 +129,30 @@ def run(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="FIGURE|FILE.toml", help="A figure, or a sweep in TOML.", autocompletion=completed("figures")
+            metavar="FIGURE|FILE.toml",
+            help="A figure, or a sweep in TOML.",
+            autocompletion=options.completed("figures"),
         ),
     ],
     knobs: Annotated[
         list[str] | None, typer.Option("--set", help="Change a knob; may be repeated.", metavar="NAME=VALUE")
     ] = None,
-    scale: Scale = "quick",
-    workers: Workers = 0,
-    scheduler: Scheduler = "",
-    tls: Tls = "",
-    slurm: Slurm = None,
-    dry_run: DryRun = False,
-    shard: ShardText = "",
-    store: StorePath = DEFAULT_STORE,
-    out: OutFolder = Path("results/run"),
-    fail_fast: FailFast = False,
-    retry_failed: RetryFailed = False,
-    keep_old: KeepOld = False,
-    quiet: Quiet = False,
+    scale: options.Scale = "quick",
+    workers: options.Workers = 0,
+    scheduler: options.Scheduler = "",
+    tls: options.Tls = "",
+    slurm: options.Slurm = None,
+    dry_run: options.DryRun = False,
+    shard: options.ShardText = "",
+    store: options.StorePath = options.DEFAULT_STORE,
+    out: options.OutFolder = Path("results/run"),
+    fail_fast: options.FailFast = False,
+    retry_failed: options.RetryFailed = False,
+    keep_old: options.KeepOld = False,
+    quiet: options.Quiet = False,
     max_cells: Annotated[int, typer.Option(help="Refuse larger grids without --yes.", min=1, metavar="N")] = 2000,
-    yes: Annotated[bool, typer.Option("--yes", help="Run a grid beyond the limit.", metavar=FLAG)] = False,
-    module: Modules = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Run a grid beyond the limit.", metavar=options.FLAG)] = False,
+    module: options.Modules = None,
 ) -> None:
     """Run one figure with changed knobs, or your own sweep.
 
@@ -207,12 +188,12 @@ def _accept(name: str, size: int, most: int | None) -> None:
 
 @app.command(rich_help_panel=COMPUTE)
 def report(
-    names: Names = None,
-    scale: Scale = "quick",
-    store: StorePath = DEFAULT_STORE,
-    out: OutFolder = Path("results/report"),
-    ledger_file: LedgerFile = None,
-    module: Modules = None,
+    names: options.Names = None,
+    scale: options.Scale = "quick",
+    store: options.StorePath = options.DEFAULT_STORE,
+    out: options.OutFolder = Path("results/report"),
+    ledger_file: options.LedgerFile = None,
+    module: options.Modules = None,
 ) -> None:
     """Write the report of what is stored; compute nothing.
 
@@ -263,7 +244,7 @@ def main() -> None:
     set_kernels()
     logging.getLogger("attnlab").addHandler(Lines())
     rich_utils.COLOR_SYSTEM = COLORS
-    without_types()
+    options.without_types()
     errors = Console(stderr=True, emoji=False, color_system=COLORS)
     try:
         app()

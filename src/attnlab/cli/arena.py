@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from attnlab.cli.jobs import Job, choose_engine, compute, load_modules, usage
 from attnlab.cli.options import FLAG, DryRun, Modules, OutFolder, Quiet, RetryFailed, Scale, StorePath, Workers
-from attnlab.cli.terminal import console
+from attnlab.cli.terminal import console, print_table
 from attnlab.cli.verdicts import exit_code, show
 from attnlab.common.words import many
 
@@ -83,15 +82,11 @@ def _show(comparison: Comparison) -> None:
 
     for kind in KINDS:
         if rows := comparison.matrix(kind):
-            table = Table(*rows[0], title=f"{kind} tasks: error / null error", title_justify="left")
-            for row in rows:
-                table.add_row(*row.values())
-            console.print(table)
+            print_table(f"{kind} tasks: error / null error", rows[0], (row.values() for row in rows))
 
 
 def _list() -> None:
-    from attnlab.lab.contests.learners import arena_learners
-    from attnlab.lab.contests.tasks import arena_tasks
+    from attnlab.lab.contests.entrants import arena_learners, arena_tasks
 
     console.print("tasks: " + ", ".join(arena_tasks("quick")), highlight=False)
     console.print("learners: " + ", ".join(arena_learners()), highlight=False)

@@ -14,7 +14,7 @@ import typer
 from rich.table import Table
 
 from attnlab.cli.jobs import usage
-from attnlab.cli.terminal import console
+from attnlab.cli.terminal import console, print_table
 
 bench_app = typer.Typer(
     invoke_without_command=True,
@@ -93,12 +93,10 @@ def compare(
     for key, (old, new) in found.machine.items():
         console.print(f"machine: {key} was {old}, is {new}", highlight=False, markup=False)
     if found.changes:
-        table = Table("what", "before", "after", "unit", "after / before", "", title="changed", title_justify="left")
-        for change in found.changes:
-            old, new = change.before, change.after
-            ratio = f"{new.value / old.value:.3g}" if old.value else ""
-            table.add_row(change.name, old.text, new.text, new.unit, ratio, change.verdict)
-        console.print(table)
+        pairs = [(change, change.before, change.after) for change in found.changes]
+        ratios = [f"{new.value / old.value:.3g}" if old.value else "" for _, old, new in pairs]
+        rows = [(c.name, o.text, n.text, n.unit, r, c.verdict) for (c, o, n), r in zip(pairs, ratios, strict=True)]
+        print_table("changed", ("what", "before", "after", "unit", "after / before", ""), rows)
     console.print(f"{len(found.changes)} rows changed beyond the spread, {found.same} did not", highlight=False)
     for names, where in ((found.only_before, before), (found.only_after, after)):
         for name in names:

@@ -12,7 +12,7 @@ import typer
 
 from attnlab.cli import options
 from attnlab.cli.jobs import Job, choose_engine, compute, parse_shard, usage
-from attnlab.cli.terminal import console, say
+from attnlab.cli.terminal import console, print_table, say
 
 if TYPE_CHECKING:
     from attnlab.common.figure import Figure
@@ -153,18 +153,14 @@ def _refuse_unregistered(figures: Sequence[Figure]) -> None:
 
 def _show(entries: Sequence[Mapping[str, Any]]) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     from attnlab.lab import ledger
     from attnlab.lab.claims.confirmation import comparison, summary
 
-    table = Table(title="verdict and confirmation", title_justify="left", expand=True)
-    for heading in ("claim", "first [95 %]", "fresh seeds [95 %]", "holds if", "says"):
-        table.add_column(escape(heading))
-    for entry in entries:
-        numbers = (ledger.measured_number(entry), ledger.measured_number(entry["confirmation"]))
-        table.add_row(*map(escape, (entry["id"], *numbers, entry["holds_if"], comparison(entry))))
-    console.print(table)
+    headings = ("claim", "first [95 %]", "fresh seeds [95 %]", "holds if", "says")
+    numbers = [(ledger.measured_number(e), ledger.measured_number(e["confirmation"])) for e in entries]
+    rows = [(e["id"], *pair, e["holds_if"], comparison(e)) for e, pair in zip(entries, numbers, strict=True)]
+    print_table("verdict and confirmation", map(escape, headings), (map(escape, row) for row in rows), expand=True)
     console.print(f"fresh seeds, {ledger.tally(e['confirmation']['status'] for e in entries)}", highlight=False)
     console.print(summary(entries), highlight=False)
 

@@ -236,14 +236,12 @@ def _knob(text: str) -> tuple[str, Any]:
         raise ValueError(f"--set {name} nests too deeply") from error
 
 
-class usage:  # reads as a statement: with usage(): ...
+@contextmanager
+def usage() -> Iterator[None]:
     """Inside, a wrong value is the user's request, not a bug: one line and exit code 2."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    try:
+        yield
+    except (ValueError, TypeError, LookupError) as error:
         from attnlab.lab.errors import UsageError
 
-        if isinstance(error, ValueError | TypeError | LookupError):
-            raise UsageError(str(error)) from error
+        raise UsageError(str(error)) from error

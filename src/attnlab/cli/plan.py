@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
+from rich.markup import escape
 
 from attnlab.cli.jobs import choose_engine, load_modules, parse_knobs, stoppable, usage
 from attnlab.cli.options import DEFAULT_STORE, Modules, OutFolder, Quiet, Scheduler, StorePath, Workers, completed
-from attnlab.cli.terminal import console, say
+from attnlab.cli.terminal import console, print_table, say
 
 if TYPE_CHECKING:
     from attnlab.lab.plans.plan import Plan
@@ -79,9 +79,5 @@ def plan(
 def show(found: Plan) -> None:
     """Theory and simulation side by side."""
     title = f"{found.task}: examples for a test error of {found.error:g} of null, {found.seeds} seeds"
-    table = Table(title=title, title_justify="left")
-    for heading in ("learner", "by theory", "by simulation [95 %]", "one trial", "best error", "size"):
-        table.add_column(heading)
-    for row in found.rows():
-        table.add_row(*row)
-    console.print(table)
+    headings = ("learner", "by theory", "by simulation [95 %]", "one trial", "best error", "size")
+    print_table(title, map(escape, headings), found.rows())

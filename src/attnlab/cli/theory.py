@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as Grid
 
 from attnlab.cli.jobs import load_modules, usage
@@ -162,7 +163,7 @@ def _list(found: dict[str, Formula]) -> None:
     for heading in ("function", "status", ""):
         table.add_column(heading, no_wrap=heading != "")
     for name, formula in found.items():
-        table.add_row(f"[bold]{name}", formula.status, _escaped(formula.summary))
+        table.add_row(f"[bold]{name}", formula.status, escape(formula.summary))
     console.print(table)
     console.print("\nattnlab theory NAME --help shows the formula, the parameters and an example", highlight=False)
 
@@ -181,7 +182,8 @@ def _explain(formula: Formula) -> None:
     if formula.beyond:
         console.print(f"{formula.beyond[0]} is a Python object: no command line can give it, call this from Python.")
         return
-    words = " ".join(f"--{name} {_quoted(value)}" for name, value in formula.example().items())
+    # a shell would take the brackets of an array for a pattern of file names
+    words = " ".join(f"--{k} {v!r}" if "[" in v else f"--{k} {v}" for k, v in formula.example().items())
     console.print(f"example: attnlab theory {formula.name} {words}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -195,13 +197,13 @@ def _takes(parameter: Parameter) -> str:
         "tuple": "an array [1,2]",
         "beyond": "a Python object: not from a command line",
     }
-    return _escaped(words.get(parameter.kind, parameter.kind) + (", or none" if parameter.none else ""))
+    return escape(words.get(parameter.kind, parameter.kind) + (", or none" if parameter.none else ""))
 
 
 def _default(parameter: Parameter) -> str:
     if parameter.required:
         return "required"
-    return f"{parameter.default:.6g}" if isinstance(parameter.default, float) else _escaped(str(parameter.default))
+    return f"{parameter.default:.6g}" if isinstance(parameter.default, float) else escape(str(parameter.default))
 
 
 def _show(table: Table) -> None:
@@ -218,7 +220,7 @@ def _show(table: Table) -> None:
         names = [name for name in names if name != "status"]  # the last line says it once
     if asked.varied:
         shown, lines = names[:SHOWN_COLUMNS], rows[:SHOWN_ROWS]
-        grid = Grid(*map(_escaped, shown), box=None, padding=(0, 2, 0, 0))
+        grid = Grid(*map(escape, shown), box=None, padding=(0, 2, 0, 0))
         for column in grid.columns:
             column.justify, column.no_wrap = "right", True
         cells = [[row.get(name, "") for name in shown] for row in lines]
@@ -227,7 +229,7 @@ def _show(table: Table) -> None:
         grid = Grid(box=None, padding=(0, 2, 0, 0), show_header=False)
         cells = [[name, rows[0][name]] for name in shown]
     for line in cells:
-        grid.add_row(*(_escaped(_number(cell)) for cell in line))
+        grid.add_row(*(escape(_number(cell)) for cell in line))
     console.print(grid)
     left = {"rows": len(rows) - len(lines), "results": len(names) - len(shown)}
     if any(left.values()):
@@ -243,9 +245,3 @@ def _number(value: Any) -> str:
 
 def _quoted(text: str) -> str:
     return f"'{text}'" if "[" in text else text
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,14 +29,9 @@ class StoredCells:
 
 def simulations(path: str | os.PathLike[str] | None) -> dict[str, Any]:
     """Every point that the views show, from the store at ``path`` (None: empty lists)."""
-    if path is None:
-        return _points(StoredCells(None))
-    with Store(path) as store:
-        return _points(StoredCells(store))
-
-
-def _points(cells: StoredCells) -> dict[str, Any]:
-    return {name: dict(view.points(cells)) for name, view in registry.views().items()}
+    with contextlib.nullcontext() if path is None else Store(path) as store:
+        cells = StoredCells(store)
+        return {name: dict(view.points(cells)) for name, view in registry.views().items()}
 
 
 def count(points: Mapping[str, Mapping[str, Sequence[Point]]]) -> int:

@@ -35,9 +35,9 @@ def catalogue() -> Catalogue:
         files = (*sorted(folder.glob("figures/*.py")), *folder.glob("figures.py"))
         found.figures |= _figures([_parsed(file) for file in files])
         for public, definition, file in _classes(package, folder):
-            if _is_task(definition):
+            if (role := _role(definition)) == "task":
                 found.tasks[f"{name}.{public}"] = _summary(definition)
-            elif "learners" in file.relative_to(folder).with_suffix("").parts and _is_learner(definition):
+            elif "learners" in file.relative_to(folder).with_suffix("").parts and role == "learner":
                 found.learners[f"{name}.{public}"] = _summary(definition)
     for kind, items in (("figure", found.figures), ("task", found.tasks), ("learner", found.learners)):
         for name, item in own.things[kind].items():
@@ -85,19 +85,12 @@ def _classes(package: str, folder: Path) -> Iterator[tuple[str, ast.ClassDef, Pa
             yield from ((a.asname or a.name, defined[a.name], file) for a in node.names if a.name in defined)
 
 
-def _is_task(definition: ast.ClassDef) -> bool:
+def _role(definition: ast.ClassDef) -> str:
+    """Task or learner; beside the learners stand dataclasses, which are parameters, and transformers."""
     methods = {n.name for n in definition.body if isinstance(n, ast.FunctionDef)}
-    return "sample" in methods and _is_dataclass(definition)
-
-
-def _is_learner(definition: ast.ClassDef) -> bool:
-    """Beside the learners stand dataclasses, which are parameters, and transformers."""
-    methods = {n.name for n in definition.body if isinstance(n, ast.FunctionDef)}
-    return "transform" not in methods and not _is_dataclass(definition)
-
-
-def _is_dataclass(definition: ast.ClassDef) -> bool:
-    return any("dataclass" in ast.unparse(decorator) for decorator in definition.decorator_list)
+    if any("dataclass" in ast.unparse(decorator) for decorator in definition.decorator_list):
+        return "task" if "sample" in methods else ""
+    return "" if "transform" in methods else "learner"
 
 
 def _summary(node: ast.Module | ast.ClassDef) -> str:

@@ -31,11 +31,6 @@ def stated() -> dict[str, dict[str, float | str]]:
     return {name: minutes for path in files for name, minutes in json.loads(path.read_text()).items()}
 
 
-def is_measured(name: str, scale: str) -> bool:
-    """Whether the time of a figure was measured."""
-    return isinstance(stated().get(name, {}).get(scale), int | float)
-
-
 def with_stated(figure: Figure) -> Figure:
     """The figure with the minutes of its system's file; those that it states itself are for a system without one."""
     found = {scale: float(str(value).removeprefix(ABOUT)) for scale, value in stated().get(figure.name, {}).items()}

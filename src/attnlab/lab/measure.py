@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ class Measure:
     name: str
     store: Store
     engine: Engine
-    notify: Notify = silent
-    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    notify: Notify
+    workers: contextlib.ExitStack
     _connected: bool = False
 
     def __call__(self, grids: Sequence[Grid], about: str = "", run: Callable[..., Any] = run_spec) -> Result:
@@ -51,12 +51,8 @@ class Measure:
     def _connect(self) -> None:
         """Open Dask's workers once for all rounds, when the first cell needs them."""
         if isinstance(self.engine, DaskEngine) and not self._connected:
-            client = self._open.enter_context(self.engine.connect())
+            client = self.workers.enter_context(self.engine.connect())
             self.engine, self._connected = DaskEngine(lambda: contextlib.nullcontext(client)), True
-
-    def close(self) -> None:
-        """Release the workers."""
-        self._open.close()
 
 
 def _not_drawn(records: Records) -> Any:
@@ -75,12 +71,9 @@ def measuring(
     with (
         tempfile.TemporaryDirectory() as folder,
         Store(store or Path(folder) / "results.sqlite", writable=True) as opened,
+        contextlib.ExitStack() as workers,
     ):
-        held = Measure(name, opened, engine or SerialEngine(), notify)
-        try:
-            yield held
-        finally:
-            held.close()
+        yield Measure(name, opened, engine or SerialEngine(), notify, workers)
 
 
 def last_line(cell: StoredCell) -> str:

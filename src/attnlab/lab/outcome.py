@@ -115,11 +115,6 @@ def versions() -> str:
 
 
 def _drop_compiled_code() -> None:
-    if _process().memory_info().rss > COMPILED_CODE_LIMIT and (jax := sys.modules.get("jax")):
+    if psutil.Process().memory_info().rss > COMPILED_CODE_LIMIT and (jax := sys.modules.get("jax")):
         jax.clear_caches()
         gc.collect()
-
-
-@functools.cache
-def _process() -> Any:
-    return psutil.Process()

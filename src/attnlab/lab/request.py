@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +14,7 @@ from attnlab.common.validation import integer, one_of
 from attnlab.lab import registry
 from attnlab.lab.describe import Role, is_plain, name_of, parameters, settings
 from attnlab.lab.own import part
-from attnlab.lab.spec import Spec, changed, needs_of, values_of
+from attnlab.lab.spec import Spec, changed, needs_of, replaced, values_of
 
 Item = Any  # a name, a type or an object
 VERBS: Mapping[Role, tuple[str, ...]] = {"task": ("sample",), "learner": ("fit", "predict", "get_params")}
@@ -81,7 +80,9 @@ def make(
     options = {name: part(value) for name, value in options.items()}
     if not isinstance(item, str) and not inspect.isclass(item):
         given = changed(item) | set(options)
-        return _replaced(role, item, options), given
+        if not options:
+            return item, given
+        return (clone(item).set_params(**options) if role == "learner" else replaced(item, options)), given
     values = {**(defaults or {}), **options}
     needed = [
         p.name for p in known.values() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
@@ -89,16 +90,6 @@ def make(
     if missing := [name for name in needed if name not in values]:
         raise ValueError(f"{name_of(kind)} needs {' and '.join(missing)} to be set")
     return kind(**values), set(options)
-
-
-def _replaced(role: Role, item: Any, options: Mapping[str, Any]) -> Any:
-    if not options:
-        return item
-    if role == "learner":
-        return clone(item).set_params(**options)
-    if dataclasses.is_dataclass(item) and not isinstance(item, type):
-        return dataclasses.replace(item, **options)
-    return type(item)(**{**(parameters(item) or {}), **options})
 
 
 def label(role: Role, item: Item, options: Mapping[str, Any] | None = None) -> str:

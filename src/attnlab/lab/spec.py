@@ -224,13 +224,15 @@ def planted(task: Any, seed: int) -> Any:
         for key, value in (parameters(task) or {}).items()
         if key == "seed" or (hasattr(value, "sample") and parameters(value))
     }
-    if not changes:
-        return task
-    values: Any = {**(parameters(task) or {}), **changes}
+    return replaced(task, changes) if changes else task
+
+
+def replaced(task: Any, changes: Mapping[str, Any]) -> Any:
+    """The task with some parameters changed."""
     # replace() also carries what a dataclass derives from other arguments
     if dataclasses.is_dataclass(task) and not isinstance(task, type):
         return dataclasses.replace(task, **changes)
-    return type(task)(**values)
+    return type(task)(**{**(parameters(task) or {}), **changes})
 
 
 def changed(item: Any) -> set[str]:

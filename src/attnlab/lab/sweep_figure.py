@@ -70,7 +70,7 @@ def draw(records: Records, axes: Sequence[str]) -> Any:
         points(plot, rows.curve(x, "relative_error"), color=color, label=label, fmt=marker, ms=4.5)
         _draw_theory(plot, rows, x, "theory.theory", color=color)
     for i, rows in enumerate(
-        _grouped(records, lambda row: str([row.get(name) for name in others if _is_of_task(name)])).values()
+        _grouped(records, lambda row: str([row.get(name) for name in others if name.split(".")[0] == "task"])).values()
     ):
         name = "Bayes" if i == 0 else None
         _draw_theory(plot, rows, x, "theory.Bayes", color="#777777", linestyle="--", linewidth=1, label=name)
@@ -96,10 +96,6 @@ def _grouped(records: Records, key: Callable[[Mapping[str, Any]], str]) -> dict[
     """The rows by the value of ``key``, in order."""
     groups = records.split(key)
     return {name: groups[name] for name in sorted(groups)}
-
-
-def _is_of_task(name: str) -> bool:
-    return name.split(".")[0] == "task"
 
 
 def _label(row: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -72,18 +72,14 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> BaseEst
     """
     with open(path, "rb") as file:
         try:
-            return _read(file, max_bytes)
+            with opened(file, max_bytes) as arrays:
+                learner = decode(_header(arrays), arrays)
+            if not isinstance(learner, BaseEstimator):
+                raise BadFile(f"it holds a {type(learner).__name__}")
+            return learner
         except DAMAGE as problem:
             reason = "nested too deeply" if isinstance(problem, RecursionError) else problem
             raise BadFile(f"{os.fspath(path)} is not a learner saved by attnlab: {reason}") from problem
-
-
-def _read(file: IO[bytes], max_bytes: int) -> BaseEstimator:
-    with opened(file, max_bytes) as arrays:
-        learner = decode(_header(arrays), arrays)
-    if not isinstance(learner, BaseEstimator):
-        raise BadFile(f"it holds a {type(learner).__name__}")
-    return learner
 
 
 def _header(arrays: Arrays) -> Any:

@@ -101,7 +101,9 @@ def decode(value: Any, arrays: Arrays, depth: int = 0) -> Any:
         case {"$": "estimator", "class": str(name), "params": params, "fitted": fitted, **rest} if not rest:
             return _estimator(_public_class(name), each(params), each(fitted))
         case {"$": "dataclass", "class": str(name), "fields": fields, **rest} if not rest:
-            return _dataclass(_public_class(name), each(fields))
+            if not _is_frozen_dataclass(cls := _public_class(name)):
+                raise BadFile(f"{name} is not a frozen dataclass")
+            return _construct(cls, each(fields))
     raise BadFile(f"its header holds an unknown kind of value: {str(value)[:80]}")
 
 
@@ -125,12 +127,6 @@ def _estimator(cls: Any, params: dict[str, Any], fitted: dict[str, Any]) -> Base
     learner = _construct(cls, params)
     vars(learner).update(fitted)
     return learner
-
-
-def _dataclass(cls: type, fields: dict[str, Any]) -> Any:
-    if not _is_frozen_dataclass(cls):
-        raise BadFile(f"{cls.__name__} is not a frozen dataclass")
-    return _construct(cls, fields)
 
 
 def _construct(cls: type, arguments: dict[str, Any]) -> Any:

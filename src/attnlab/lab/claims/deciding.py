@@ -29,12 +29,11 @@ class Proposal:
 
 def enlarged(figure: Figure, scale: str, factor: float) -> Figure:
     """The figure with so many times the replicates; what is run once has no noise and stays."""
-    grids = [Grid(grid.params, _more(grid.seeds, factor)) for grid in figure.scales[scale]]
+    grids = [
+        Grid(grid.params, grid.seeds if grid.seeds == 1 else math.ceil(grid.seeds * factor))
+        for grid in figure.scales[scale]
+    ]
     return dataclasses.replace(figure, scales={**figure.scales, scale: grids})
-
-
-def _more(seeds: int, factor: float) -> int:
-    return seeds if seeds == 1 else math.ceil(seeds * factor)
 
 
 def proposals(results: Iterable[Result]) -> list[Proposal]:

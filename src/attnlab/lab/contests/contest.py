@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from attnlab.common.arena import Declined
 from attnlab.common.figure import Figure
 from attnlab.common.validation import integer, one_of
-from attnlab.lab.contests.learners import arena_learners
+from attnlab.lab.contests.entrants import arena_learners, arena_tasks, kind
 from attnlab.lab.contests.table import Comparison, Key, draw
-from attnlab.lab.contests.tasks import arena_tasks, kind
 from attnlab.lab.engine import Engine
 from attnlab.lab.request import run_spec
 from attnlab.lab.runner import Result, run

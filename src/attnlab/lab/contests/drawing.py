@@ -58,7 +58,9 @@ def _fields(plot: Axes, table: Records, tasks: list[str], names: list[str], cmap
     for y in references:
         plot.axhline(y - 0.5, color="black", linewidth=1.2)
     plot.set(xlim=(-0.5, len(tasks) - 0.5), ylim=(rows - 0.5, -0.5))
-    plot.set_xticks(range(len(tasks)), [_heading(table, task) for task in tasks], fontsize=8.5)
+    plot.set_xticks(
+        range(len(tasks)), [f"{task.replace('.', chr(10), 1)}\nn = {size(table, task)}" for task in tasks], fontsize=8.5
+    )
     plot.set_yticks(range(len(names)), names)
     plot.xaxis.tick_top()
     plot.tick_params(length=0)
@@ -78,7 +80,7 @@ def _field(plot: Axes, x: int, y: int, row: Row, cmap: Any, n: int) -> None:
     color, ink = BLANK, "#a63d00" if row["status"] == "failed" else "#555555"
     if value is not None:
         color = cmap(1 + np.log10(np.clip(value, FLOOR, 1)) / -np.log10(FLOOR))
-        ink = "black" if _luminance(color) > 0.45 else "white"
+        ink = "black" if np.dot(color[:3], (0.299, 0.587, 0.114)) > 0.45 else "white"  # by its luminance
     text = field_text(row, "\n", n)
     plot.add_patch(matplotlib.patches.Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, color=color, linewidth=0))
     plot.text(x, y, text, ha="center", va="center", fontsize=7.5, color=ink, linespacing=1.1)
@@ -100,10 +102,6 @@ def field_text(row: Row, between: str, n: int) -> str:
     return between.join(parts)
 
 
-def _luminance(color: Any) -> float:
-    return float(np.dot(color[:3], (0.299, 0.587, 0.114)))
-
-
 def _number(value: float) -> str:
     """Two or three digits, small ones as powers of ten.
 
@@ -119,10 +117,6 @@ def _number(value: float) -> str:
 def size(table: Records, task: str) -> int:
     """The most examples of a task that anybody took."""
     return max(int(row["n"]) for row in table if row["task"] == task and row["status"] in ("done", "failed"))
-
-
-def _heading(table: Records, task: str) -> str:
-    return f"{task.replace('.', chr(10), 1)}\nn = {size(table, task)}"
 
 
 def styles(names: Sequence[str], order: Sequence[str]) -> dict[str, tuple[str, str]]:

@@ -54,7 +54,8 @@ class Comparison:
         is the learner's own prediction, ``seconds`` the median time of a cell.
         """
         kinds = {p["task"]: p["kind"] for p in self._params(self.result.cells)}
-        rows = summary(self.result.records, self.declined, self._failed(), self._seconds(), kinds)
+        failed = Counter(_key(p) for p in self._params(self.result.failed))
+        rows = summary(self.result.records, self.declined, failed, self._seconds(), kinds)
         return Records(tuple(sorted(rows, key=lambda row: _place(row, self.tasks, self.learners))))
 
     def error(self, task: str, learner: str, n: int | None = None) -> Estimate:
@@ -104,9 +105,6 @@ class Comparison:
     @staticmethod
     def _params(cells: Sequence[StoredCell]) -> list[dict[str, Any]]:
         return [json.loads(cell.params) for cell in cells]
-
-    def _failed(self) -> Counter[Key]:
-        return Counter(_key(p) for p in self._params(self.result.failed))
 
     def _seconds(self) -> dict[Key, float]:
         found: dict[Key, list[float]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -172,25 +172,21 @@ def _experiment(
     return {**fixed, "n_test": 1000, **sizes}, name_of(kind_of("task", task))
 
 
+@dataclass
 class _Plane:
     """The finest grid of the plane, and what is known at its points."""
 
-    def __init__(
-        self,
-        x: Axis,
-        y: Axis,
-        columns: int,
-        rows: int,
-        fixed: Mapping[str, Any],
-        success: tuple[str, Threshold],
-        cell: Run | None,
-        seeds: int,
-    ) -> None:
-        self.x, self.y, self.columns, self.rows = x, y, columns, rows
-        self.fixed, self.success, self.cell, self.seeds = fixed, success, cell, seeds
-        self.found: dict[Node, list[bool]] = {}
-        self.side_of: dict[Node, bool] = {}
-        self.records: dict[str, Mapping[str, Any]] = {}
+    x: Axis
+    y: Axis
+    columns: int
+    rows: int
+    fixed: Mapping[str, Any]
+    success: tuple[str, Threshold]
+    cell: Run | None
+    seeds: int
+    found: dict[Node, list[bool]] = field(default_factory=dict)
+    side_of: dict[Node, bool] = field(default_factory=dict)
+    records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def place(self, node: Node) -> tuple[float, float]:
         """The values of the two parameters."""
@@ -287,4 +283,4 @@ def _between(plane: _Plane, below: Node, above: Node) -> float:
     first, last = (float(np.mean(plane.found[node])) for node in (below, above))
     part = (0.5 - first) / (last - first)
     position = below.j + part * (above.j - below.j)
-    return float(Axis(plane.y.name, plane.y.low, plane.y.high, plane.y.log).value(position, plane.rows))
+    return float(replace(plane.y, whole=False).value(position, plane.rows))

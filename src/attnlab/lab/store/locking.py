@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import fcntl
 import json
@@ -97,17 +98,14 @@ class OpenFile:
 
     def refusal(self, store: Path) -> StoreHeld:
         """The error of whoever comes second."""
-        return StoreHeld(f"the store {store} is held by {self._holder()}")
-
-    def _holder(self) -> str:
         pid = os.getpid() if self.held else _locking_process(self.key[1])
-        try:
+        holder = f"process {pid}" if pid else "another process"
+        # the note may be removed, or lie beside another name of the file
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             who = json.loads(self.note.read_text())
             if pid in (None, who["pid"]):
-                return f"process {who['pid']} on {who['host']} since {who['since']} ({who['command']})"
-        except (OSError, ValueError, KeyError, TypeError):
-            pass  # removed, or beside another name of the file
-        return f"process {pid}" if pid else "another process"
+                holder = f"process {who['pid']} on {who['host']} since {who['since']} ({who['command']})"
+        return StoreHeld(f"the store {store} is held by {holder}")
 
     @property
     def moved(self) -> bool:

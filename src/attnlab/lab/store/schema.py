@@ -87,14 +87,12 @@ def log_file(path: Path) -> Path:
     return real.with_name(real.name + "-wal")
 
 
-def nothing_known() -> str:
-    """Nothing is said of what was committed before."""
-    return ""
-
-
 @contextlib.contextmanager
-def store_errors(path: Path, intact: Callable[[], str] = nothing_known) -> Iterator[None]:
-    """Say in one line what happened to the store, and what ``intact`` finds out about the cells committed before."""
+def store_errors(path: Path, intact: Callable[[], str] = str) -> Iterator[None]:
+    """Say in one line what happened to the store, and what ``intact`` finds out about the cells committed before.
+
+    By default nothing is found out: ``str()`` is empty.
+    """
     try:
         yield
     except sqlite3.OperationalError as error:
