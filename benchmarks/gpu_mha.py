@@ -27,7 +27,7 @@ def run(seconds: float = 90.0, *, tiny: bool = False) -> list[Row]:
     end = time.monotonic() + seconds
     with jax.enable_x64(True):
         rows = [say(agreement())]
-        for m, d, n in ((2, 4, 400),) if tiny else ((2, 16, 200_000), (4, 24, 100_000), (4, 64, 20_000)):
+        for m, d, n in ((2, 4, 400),) if tiny else ((4, 64, 20_000), (2, 16, 200_000), (4, 24, 100_000)):
             rows += [say(row) for row in step_rates(m, d, n, 128 if tiny else 4096)]
         recovered = []
         for m, d, k in ((2, 4, 3), (2, 6, 3)) if tiny else LADDER:

@@ -123,6 +123,27 @@ def test_smallest_trace_of_noisy_data():
     np.testing.assert_allclose(found, list(RIDGELESS_NOISY.values()), atol=1e-5)
 
 
+def test_the_error_vanishes_quadratically_next_to_recovery():
+    end = float(theory.erm_recovery_threshold(0.5))
+    found = np.array([float(theory.erm(end - gap, 0.5)) / gap**2 for gap in (4e-4, 2e-4, 1e-4)])
+    # linear corrections: 4e-4 is 0.2 % of the threshold
+    np.testing.assert_allclose(found[1:] / found[:-1], 1.0, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "options", "expected"),
+    [
+        (1e-5, {"weight_decay": 0.1}, 1.5),  # nothing is learned: S = 0
+        (0.1, {"weight_decay": 1e4}, 1.5),
+        (100.0, {"weight_decay": 0.1}, 0.0),
+    ],
+)
+def test_far_from_the_usual_noise_there_is_a_value_too(alpha, options, expected):
+    found = theory.erm(alpha, 0.5, **options)
+    assert found.converged
+    assert float(found) == pytest.approx(expected, abs=1e-3)
+
+
 def test_small_decay_joins_the_limit():
     ends = [float(theory.erm(0.15, 0.5, weight_decay=decay)) for decay in (1e-5, 0.0)]
     assert ends[0] == pytest.approx(ends[1], abs=5e-5)

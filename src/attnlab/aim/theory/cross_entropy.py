@@ -18,7 +18,7 @@ Source: arXiv:2509.24914, claims 3.1 and 4.1; channel derived here.  Status: asy
 
 from __future__ import annotations
 
-import itertools
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -38,8 +38,8 @@ MAX_ITER, TOL = 300, 1e-9
 
 
 class Loss(NamedTuple):
-    """A convex loss of one logit difference D against the teacher's D^0: its derivatives, and the error that is
-    reported.
+    """A convex loss of one logit difference D against the teacher's D^0, the same for (-D, -D^0): its derivatives, and
+    the error that is reported.
     """
 
     slope: Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -66,10 +66,13 @@ class Channel:
     """Averages over the four Gaussian directions, with the minimiser of the last call as the next start."""
 
     def __init__(self, total: float, loss: Loss, nodes: int) -> None:
+        if nodes % 2:
+            raise ValueError(f"nodes must be even, got {nodes}")
         x, w = gauss_hermite(nodes)
-        points = np.array(list(itertools.product(x, repeat=4)))
-        weights = np.array([a * b * c * d for a, b, c, d in itertools.product(w, repeat=4)])
-        kept = weights > NEGLIGIBLE
+        points = np.stack(np.meshgrid(x, x, x, x, indexing="ij"), axis=-1).reshape(-1, 4)
+        weights = functools.reduce(np.multiply.outer, [w] * 4).ravel()
+        # Signs of both sums, or of both differences, may be changed: rows may be exchanged, and all D negated.
+        kept = (weights > NEGLIGIBLE) & (points[:, :2] > 0).all(axis=1)
         self.points, self.weights = points[kept], weights[kept] / weights[kept].sum()
         self.total, self.loss = total, loss
         self.D: Any = None

@@ -34,7 +34,8 @@ from attnlab.common.prediction import Prediction
 from attnlab.common.validation import nonnegative, one_of, positive
 
 LOSSES = ("logits", "cross_entropy", "squared_output")
-BLURS = np.geomspace(0.004, 30, 24)  # where the root in delta is looked for; the left side falls smoothly
+BLURS = np.log(np.geomspace(0.004, 30, 24))  # log delta, where its root is looked for first
+REACH = 16  # factors of e, at either end, by which that range is widened until it holds a root
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,17 +124,12 @@ def _solve(task: Task, a: float, penalty: float) -> ERM:
     def gap(log_delta: float) -> float:
         return float(np.log((at(log_delta)[1].error + noise) / (a * np.exp(2 * log_delta))))
 
-    grid = np.log(BLURS)
-    values = np.array([gap(float(x)) for x in grid])
-    change = np.flatnonzero((values[:-1] > 0) & (values[1:] <= 0))
-    if not len(change):
-        return ERM(float("nan"), status="asymptotic", converged=False)
-    root = float(brentq(gap, grid[change[-1]], grid[change[-1] + 1], xtol=1e-11))
+    root, roots = _last_root(gap, task)
     eps, found = at(root)
     return ERM(
         found.error,
         status="asymptotic",
-        converged=len(change) == 1,
+        converged=roots == 1,
         overlap=found.O,
         self_overlap=found.J,
         blur=float(np.exp(root)),
@@ -143,6 +139,21 @@ def _solve(task: Task, a: float, penalty: float) -> ERM:
         trace=found.trace,
         train_loss=a * float(np.exp(2 * root)) * (1 - found.df / a) ** 2,
     )
+
+
+def _last_root(gap: Callable[[float], float], task: Task) -> tuple[float, int]:
+    """The last of the places where a function of log delta falls through zero, and their number."""
+    grid, values = BLURS.tolist(), [gap(x) for x in BLURS]
+    for _ in range(REACH):
+        if values[0] <= 0:  # next to the recovery threshold, or with far more data than parameters
+            grid, values = [grid[0] - 1, *grid], [gap(grid[0] - 1), *values]
+        if values[-1] > 0:  # few data or much noise
+            grid, values = [*grid, grid[-1] + 1], [*values, gap(grid[-1] + 1)]
+    change = [i for i in range(len(grid) - 1) if values[i] > 0 >= values[i + 1]]
+    if not change:
+        raise NotSolved(f"no effective noise between {np.exp(grid[0]):.1g} and {np.exp(grid[-1]):.1g} solves {task}")
+    i = change[-1]
+    return float(brentq(gap, grid[i], grid[i + 1], xtol=1e-11)), len(change)
 
 
 def _threshold(df: Callable[[float], float], a: float, penalty: float, top: float) -> float:
@@ -211,16 +222,12 @@ def erm_interpolation_threshold(task: Task) -> Prediction:
     def gap(log_delta: float) -> float:
         delta = float(np.exp(log_delta))
         found = thresholded(delta, 0.0, task.rho, task.prior)
-        return float(found.J - delta**2 * found.df - total)
+        return float(total - (found.J - delta**2 * found.df))
 
-    grid = np.log(BLURS)
-    values = np.array([gap(float(x)) for x in grid])
-    change = np.flatnonzero(np.sign(values[:-1]) != np.sign(values[1:]))
-    if not len(change):
-        return Prediction(float("nan"), status="asymptotic", converged=False)
-    delta = float(np.exp(brentq(gap, grid[change[0]], grid[change[0] + 1], xtol=1e-12)))
+    root, roots = _last_root(gap, task)
+    delta = float(np.exp(root))
     a = thresholded(delta, 0.0, task.rho, task.prior).df
-    return Prediction(a / (task.layout.rate * k), status="asymptotic", detail={"blur": delta})
+    return Prediction(a / (task.layout.rate * k), 0.0, "asymptotic", roots == 1, detail={"blur": delta})
 
 
 def erm_density(x: Any, result: ERM, rho: float, *, tied: bool = True) -> np.ndarray:

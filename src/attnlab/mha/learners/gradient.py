@@ -18,6 +18,7 @@ from attnlab.common.compute import Compute, jax_device, placed
 from attnlab.common.precision import float64
 from attnlab.common.seeds import Seed, jax_key, stream
 from attnlab.common.stopping import ended
+from attnlab.common.threads import single_threaded_blas
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.mha.engine.damped import EXACT_FIT, OUT_OF_STEPS, OUT_OF_TIME, SETTLED, Budget
 from attnlab.mha.engine.squared_error import Objective, compiled, error_and_slope, layer_of, squared_error, two_tokens
@@ -155,7 +156,8 @@ def _lbfgs(
     X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, max_iter: int, tol: float, budget: Budget, blas: bool
 ) -> Run:
     objective = two_tokens(X, y, m) if blas else compiled(X, y, m, start, budget)
-    x, error, used, reason = _minimise(objective, start, max_iter, tol, budget)
+    with single_threaded_blas():  # products of a block are too small for a thread more
+        x, error, used, reason = _minimise(objective, start, max_iter, tol, budget)
     return Run(*layer_of(x, m, X.shape[-1]), error, used, reason)
 
 
