@@ -149,6 +149,14 @@ def test_specialised_sign_committee():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("alpha", "plus"), [(1.0, 0.479897), (2.0, 0.703517)])
+def test_unspecialised_sign_committee(alpha, plus):
+    # Quadrature; the public data of arXiv:1806.05451 have 0.47990 and 0.70352.
+    found = state_evolution("sign_committee", alpha, draws=2**13)
+    np.testing.assert_allclose(found.Q, np.full((2, 2), plus / 2), rtol=0, atol=1e-3)  # q+ to 2e-3
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "plus"), [(1.0, 0.555), (4.0, 0.9014), (12.0, 0.9717)])
 def test_erf_committee(alpha, plus):
     found = state_evolution("committee", alpha, draws=2**10, replicates=4, tol=1e-4)
