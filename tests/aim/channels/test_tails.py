@@ -32,15 +32,19 @@ def slope_by_quadrature(k):
     return np.sqrt(1.5) * quad(lambda x: weight(x) * rate(x), *ends)[0] / quad(weight, *ends)[0]
 
 
-@pytest.mark.parametrize("k", [-40.0, -15.0, 0.0, 5.0])
-def test_two_tied_tokens(k):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [-40.0, -15.0, 0.0, 5.0, 40.0])
+def test_two_tied_tokens(k, dtype):
     V = 0.7
     h = k * np.sqrt(3 * V)
     omega = np.array([[h / np.sqrt(2), 0.0, h / np.sqrt(2)]])
-    with jax.enable_x64(True):
-        g = np.asarray(COMPILED(jnp.array([[0.0, 1.0]]), jnp.asarray(omega), jnp.asarray(V), layout=Layout(2, 2)))
-    slope = g[0, 0] / np.sqrt(2) * np.sqrt(3 * V)
-    assert slope == pytest.approx(slope_by_quadrature(k), rel=1e-6)
+    with jax.enable_x64(dtype == "float64"):
+        data = (jnp.asarray(values, dtype) for values in ([[0.0, 1.0]], omega, V))
+        g = COMPILED(*data, layout=Layout(2, 2))
+    assert g.dtype == dtype
+    slope = float(g[0, 0]) / np.sqrt(2) * np.sqrt(3 * V)
+    # single precision has no numbers below 1e-38
+    assert slope == pytest.approx(slope_by_quadrature(k), rel=1e-6, abs=1e-37)
 
 
 def test_the_reference_value():
