@@ -5,6 +5,7 @@ Its verdict is *holds*, *fails*, *undecided* or *not measured*.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -98,7 +99,8 @@ class Verdict:
         """Whether it is the opposite of the registered one; *undecided* is a lack of replicates, no other outcome."""
         return {self.status, self.registered} == {"holds", "fails"}
 
-    @property
+    # Kept: the page of a run asks for the numbers of all claims each time a figure is finished.
+    @functools.cached_property
     def p_value(self) -> float:
         """The smallest level at which the interval lies on the side where the claim holds; 1 if the value does not."""
         return self._smallest_level("holds")
@@ -125,7 +127,7 @@ class Verdict:
             return math.nan
         return power.replicates_needed(self.measured, self.claim.holds.bounds, CONFIDENCE)
 
-    @property
+    @functools.cached_property
     def smallest_effect(self) -> float:
         """How far inside the threshold the truth must be for this design to show it with probability 80 %."""
         if self.measured is None or not math.isfinite(self.measured.value):

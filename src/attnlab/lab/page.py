@@ -185,17 +185,11 @@ def _chapters(entries: Sequence[Entry]) -> list[Chapter]:
 
 
 def _render(entries: Sequence[Entry], waiting: Sequence[str]) -> str:
-    import jinja2
-
-    files = resources.files("attnlab.lab")
-    texts = {name: (files / f"page.{name}").read_text(encoding="utf-8") for name in ("html.j2", "css", "js")}
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["sentence"] = sentence
     chapters = _chapters(entries)
     verdicts = [verdict for chapter in chapters for verdict in chapter.verdicts]
-    return environment.from_string(texts["html.j2"]).render(
-        style=texts["css"],
-        script=texts["js"],
+    return _template().render(
+        style=_text("page.css"),
+        script=_text("page.js"),
         chapters=chapters,
         judged=bool(verdicts),
         counts=sum((chapter.counts for chapter in chapters), Counter()),
@@ -212,3 +206,16 @@ def _render(entries: Sequence[Entry], waiting: Sequence[str]) -> str:
         scale=", ".join(sorted({entry.result.scale for entry in entries})),
         version=__version__,
     )
+
+
+@functools.cache
+def _template() -> Any:
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["sentence"] = sentence
+    return environment.from_string(_text("page.html.j2"))
+
+
+def _text(name: str) -> str:
+    return (resources.files("attnlab.lab") / name).read_text(encoding="utf-8")
