@@ -13,12 +13,13 @@ help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 # The marker is written last: an interrupted set-up is simply run again, and a changed dependency list renews it. Modules
-# are compiled when they are first imported: to compile all of them now takes longer than the rest of the set-up.
+# are compiled on all cores, which pip does not.
 $(READY): pyproject.toml plugins/attnlab-icl/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "attnlab needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@rm -f $@
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[dev]' --editable plugins/attnlab-icl
+	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
 	@touch $@
 
 setup: $(READY) ## create the virtual environment
