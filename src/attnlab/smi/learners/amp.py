@@ -28,6 +28,7 @@ import numpy as np
 from attnlab.common.precision import float64
 from attnlab.common.seeds import Seed, stream
 from attnlab.common.stopping import ended
+from attnlab.common.threads import single_threaded_blas
 from attnlab.common.validation import finite_array, integer, one_of, positive, real
 from attnlab.smi.alignment import align
 from attnlab.smi.learners.output import Outputs
@@ -120,7 +121,9 @@ class AMP(DirectionsPredictor):
         if self.init == "spectral":
             W = spectral_start(self.law, X, y, W)
         messages = Messages(self.law, X, y, float(self.damping), float(self.kick), rng)
-        self._iterate(messages, W, truth)
+        # The products have r columns and wait for memory: threads of BLAS would spin for five times the work.
+        with single_threaded_blas():
+            self._iterate(messages, W, truth)
         return self
 
     def _iterate(self, messages: Messages, W: np.ndarray, truth: np.ndarray | None) -> None:
