@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 
 from attnlab import aim
-from attnlab.aim import spectrum
 from attnlab.aim.indices import whiten
 from attnlab.common.compute import Compute
 
@@ -135,31 +134,6 @@ def test_amp_at_d_100_lies_on_the_bayes_error(channel, alpha, tokens, share):
 @pytest.mark.parametrize(("alpha", "tokens"), [(0.2125, 2), (0.24, 2), (0.085, 3)])
 def test_recovery_at_d_100_is_exact(alpha, tokens):
     assert errors(100, alpha, 3, tokens=tokens).max() < 1e-3
-
-
-def gaussian_sensing(seed, d=60, alpha=0.15, rho=0.5):
-    """Undamped, unclipped message passing with GOE sensing matrices: last change over the first, and the error."""
-    S, n = aim.Task(d, rho=rho, seed=seed).S, round(alpha * d**2)
-    A = np.random.default_rng(seed).standard_normal((2 * n, d, d))
-    A = ((A + A.swapaxes(1, 2)) / (2 * np.sqrt(d))).reshape(2 * n, -1)  # two measurements a sequence, as softmax gives
-    z = A @ S.ravel()
-    estimate, V, g, changes = np.sqrt(rho) * np.eye(d), 1.0, np.zeros_like(z), []
-    for _ in range(15):
-        g, q_hat = (z - (A @ estimate.ravel() - V * g)) / V, 4 * alpha / V
-        R = estimate + 2 / (q_hat * d) * (g @ A).reshape(d, d)
-        new, V = spectrum.rie(R, 1 / q_hat, rho), float(spectrum.denoising_mmse(1 / q_hat, rho))
-        changes.append(((new - estimate) ** 2).sum() / d)
-        estimate = new
-    return changes[-1] / changes[0], ((estimate - S) ** 2).sum() / d
-
-
-def test_gaussian_sensing_needs_neither_damping_nor_clipping():
-    # planted matrices with an eigenvalue beyond the bulk do not settle without clipping: one in four at d = 60
-    settled, error = np.median([gaussian_sensing(seed) for seed in (1, 2, 3)], axis=0)
-    # the state evolution's own change after 15 iterations is 1e-3 of the first
-    assert settled < 0.01
-    # 15 iterations leave 5 % of excess, and one instance at d = 60 scatters by 6 %
-    assert error == pytest.approx(float(aim.theory.mmse(0.15, 0.5)), rel=0.25)
 
 
 def test_chunks_streams_and_budgets_change_nothing(monkeypatch):
@@ -300,10 +274,11 @@ def test_one_sequence_far_from_its_winners_does_not_keep_the_messages_moving():
 
 
 @pytest.mark.slow
-def test_hardmax_with_three_tokens_settles():
-    task = aim.Task(60, 3, 0.5, "hardmax", seed=1)
+@pytest.mark.parametrize(("d", "tolerance"), [(60, 0.12), (300, 0.03)])
+def test_hardmax_with_three_tokens_settles(d, tolerance):
+    task = aim.Task(d, 3, 0.5, "hardmax", seed=1)
     X, y = task.sample(task.n_samples(0.1), seed=11)
     model = aim.AMP(0.5, "hardmax", max_iter=120).fit(X, y, truth=task.S)
     assert model.converged_
-    # one instance at d = 60 scatters by 4 %, and finite size adds as much
-    assert model.trace_["mse"][-1] == pytest.approx(float(aim.theory.mmse(task, 0.1)), rel=0.12)
+    # an instance scatters by 2.4/d, and finite size adds 2 to 6 % at d = 100; d = 300 takes 150 s of CPU time
+    assert model.trace_["mse"][-1] == pytest.approx(float(aim.theory.mmse(task, 0.1)), rel=tolerance)

@@ -116,6 +116,14 @@ def test_both_predictions(fitted):
     assert 0.3 < 1 - ((y - model.predict_mean(X)) ** 2).sum() / away < 1
 
 
+def test_a_width_below_the_rank_of_the_minimum_is_named():
+    task = aim.Task(16, seed=1)
+    X, y = task.sample(task.n_samples(0.3), seed=2)
+    narrow = aim.GradientDescent(3, loss="logits", weight_decay=0.01, optimizer={"n_steps": 100}, random_state=0)
+    with pytest.warns(UserWarning, match="all width=3 directions are in use"):
+        narrow.fit(X, y)
+
+
 def test_bad_parameters_are_named():
     X, y = aim.Task(10, channel="hardmax").sample(20)
     with pytest.raises(ValueError, match="'hardmax' has no loss with a gradient"):

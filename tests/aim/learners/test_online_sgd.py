@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from attnlab import aim
 
@@ -49,6 +50,12 @@ def test_the_slope_is_the_gradient_of_the_mean_loss():
     assert (model._slope(X, y, W) * direction).sum() == pytest.approx(numerical, rel=1e-6)
 
 
+def test_fresh_sequences_may_be_learned_by_their_logits():
+    task = aim.Task(16, seed=1)
+    model = aim.OnlineSGD(16, "logits", step=0.05, batch_size=128, random_state=0).fit(task, 2.0)
+    assert model.trace_["value"][-1] < 0.2 * model.trace_["value"][0]
+
+
 def test_one_pass_over_data_predicts():
     task = aim.Task(16, seed=3)
     X, y = task.sample(20000, seed=4)
@@ -70,3 +77,10 @@ def test_bad_parameters_are_named(options, message):
 def test_steps_that_are_too_large_are_named():
     with pytest.warns(UserWarning, match="step d / batch"):
         aim.OnlineSGD(8, step=1.0, batch_size=8, random_state=0).fit(aim.Task(8), 0.5)
+
+
+@pytest.mark.filterwarnings("ignore:step d / batch", "ignore:overflow:RuntimeWarning", "ignore:invalid:RuntimeWarning")
+def test_weights_that_are_no_numbers_are_not_success():
+    with pytest.warns(ConvergenceWarning, match="diverged"):
+        model = aim.OnlineSGD(8, "logits", step=1e3, random_state=0).fit(aim.Task(8, seed=1), 1e4)
+    assert not model.converged_

@@ -34,15 +34,6 @@ def test_monte_carlo_over_the_first_layers_agrees_with_the_quadrature():
     assert (np.abs(found.value - [0.647, 1.70]) < 4 * np.hypot(found.error, [0.008, 0.011])).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("layers", "tokens"), [(3, 2), (2, 4), (3, 4)])
-def test_more_layers_and_tokens_have_strengths_below_their_measurements(layers, tokens):
-    found = theory.layer_strengths((1.0,) * layers, tokens=tokens, samples=512)
-    assert (found.value > 0).all()
-    assert (found.value < (tokens**2 + tokens - 2) / 2).all()
-    assert np.argmax(found.value) == layers - 1
-
-
 def test_a_fourth_layer_is_refused():
     with pytest.raises(ValueError, match="number of errors"):
         theory.layer_strengths((1.0,) * 4)

@@ -140,16 +140,32 @@ def test_closed_flow_is_the_matrix_flow_of_the_same_teacher(seed):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([-1.0],), "times must"),
-        (([2.0, 1.0],), "times must"),
-        (([1.0], 0.0), "rho must"),
+        ({"times": [-1.0]}, "times must"),
+        ({"times": [2.0, 1.0]}, "times must"),
+        ({"rho": 0.0}, "rho must"),
+        ({"init": 0.0}, "init must"),
+        ({"width": -1.0}, "width must"),
+        ({"loss": "hinge"}, "loss must"),
+        ({"weight_decay": -0.1}, "weight_decay must"),
     ],
 )
 def test_bad_input_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        theory.sgd_flow(*arguments)
-    with pytest.raises(ValueError, match="positive semidefinite"):
-        theory.potential(1.0, 2.0, 1.0)
+        theory.sgd_flow(**{"times": [1.0]} | arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((1.0, 2.0, 1.0), "positive semidefinite"),
+        ((1.0, 1.0 + 1e-8, 1.0), "positive semidefinite"),
+        ((1.0, 0.5, 1.0, "squared_output", 3), "tokens must"),
+        ((1.0, 0.5, 1.0, "hinge"), "loss must"),
+    ],
+)
+def test_potentials_that_do_not_exist_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        theory.potential(*arguments)
 
 
 def test_the_linear_flow_has_its_closed_form():

@@ -85,17 +85,23 @@ class OnlineSGD(IndexedPredictor):
             if not (task.tied and task.mask == "full"):
                 raise ValueError("OnlineSGD learns tied self-attention with mask='full'")
             n_steps, d = round(positive("time", y) * task.d / (4 * step)), task.d
-            batches = _fresh(task, n_steps, batch, self.random_state)
             self._check_data(*task.sample(1))
+            fresh = _fresh(task, n_steps, batch, self.random_state)
+            batches: Iterator[tuple[np.ndarray, np.ndarray]] = ((X, self._target(y)) for X, y in fresh)
         else:
-            X, summary = self._check_data(X, y)
-            target = summary if self.loss == "logits" else np.asarray(y, dtype=float)
+            X, _ = self._check_data(X, y)
+            target = self._target(y)
             n_steps, d = math.ceil(len(X) / batch), X.shape[2]
             batches = iter([(X[i : i + batch], target[i : i + batch]) for i in range(0, len(X), batch)])
         if step * d / batch > LARGE:
             advise(f"step d / batch = {step * d / batch:.2g} is above {LARGE}: the flow of small steps does not apply")
         self._train(batches, n_steps, d, None if task is None else task.S)
         return self
+
+    def _target(self, y: Any) -> np.ndarray:
+        """What the loss compares with: the measured logits, or the outputs."""
+        y = np.asarray(y, dtype=float)
+        return self.law.summary(y, self.layout_) if self.loss == "logits" else y
 
     def _train(self, batches: Iterator[tuple[np.ndarray, np.ndarray]], n_steps: int, d: int, truth: Any) -> None:
         spread = np.sqrt(positive("init", self.init) / d)

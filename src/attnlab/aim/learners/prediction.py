@@ -68,11 +68,10 @@ class IndexedPredictor(SequenceRegressor):
         self.tokens_ = tokens
         self._layout = Layout.of(tokens, self.tied, self.attention, self.mask)
         self.law.check(self.layout_)
-        # the logarithm of a masked weight is minus infinity
         y = np.asarray(y)
-        hidden = np.broadcast_to(~self.layout_.visible, y.shape) if y.shape == wanted else np.zeros(y.shape, dtype=bool)
-        checked = finite_array("y", np.where(hidden & np.isneginf(y), 0.0, y), shape=wanted)
-        return X, self.law.summary(checked, self.layout_)
+        if y.shape == wanted and y.dtype.kind == "f":  # the logarithm of a masked weight is minus infinity
+            y = np.where(~self.layout_.visible & np.isneginf(y), 0.0, y)
+        return X, self.law.summary(finite_array("y", y, shape=wanted), self.layout_)
 
     def predict(self, X: Any) -> np.ndarray:
         """Outputs (n, queries, keys) for fresh sequences (n, T, d)."""
