@@ -22,11 +22,29 @@ from attnlab.rfa.features import TILE, FeatureMap
 
 # Columns of a matrix that are copied together.
 PANEL = 128
-# Features up to this many bytes are kept between two uses, in memory that each thread keeps: pages that are new to a
-# virtual machine cost 150 ns for an example and a head, the features 23. Larger ones are computed twice.
+# Features and a factor of up to this many bytes each lie in memory that a thread keeps: in a virtual machine new pages
+# cost 150 ns for an example and a head, its features 23. Larger features are computed twice where they are used twice.
 HELD_BYTES = 192 * 2**20
 # What the precisions of matrix products are called in JAX.
 PRODUCTS = {"highest": "highest", "bf16x3": "BF16_BF16_F32_X3", "tf32": "tensorfloat32"}
+
+
+class _Memory(threading.local):
+    """Memory of one thread, by use; small enough not to be missed."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[tuple[str, str], np.ndarray] = {}
+
+    def array(self, use: str, size: int, dtype: str) -> np.ndarray:
+        """``size`` numbers, which the next call for this use writes over."""
+        if size * np.dtype(dtype).itemsize > HELD_BYTES:
+            return np.empty(size, dtype)
+        if size > len(self.arrays.get((use, dtype), ())):
+            self.arrays[use, dtype] = np.empty(size, dtype)
+        return self.arrays[use, dtype][:size]
+
+
+_MEMORY = _Memory()
 
 
 @runtime_checkable
@@ -119,7 +137,7 @@ def solve_shifted(G: np.ndarray, shift: float, Y: np.ndarray) -> np.ndarray:
             "the Gram matrix is not finite: scores overflow; scale the tokens down or choose another activation"
         )
     # The upper triangle is neither written nor read.
-    A: np.ndarray = np.empty(G.shape, order="F")
+    A: np.ndarray = _MEMORY.array("factor", G.size, "float64").reshape(G.shape, order="F")
     for j in range(0, len(A), PANEL):
         A[j:, j : j + PANEL] = G[j:, j : j + PANEL]
     A.flat[:: len(A) + 1] += shift
@@ -150,14 +168,6 @@ def backend(machine: Compute) -> Backend:
     return Accelerator.first("gpu", PRODUCTS[machine.precision], machine.devices or 1)
 
 
-class _Memory(threading.local):
-    def __init__(self) -> None:
-        self.arrays: dict[str, np.ndarray] = {}
-
-
-_MEMORY = _Memory()
-
-
 @dataclass(frozen=True)
 class Features:
     """The features of a batch, block by block; each pass computes them anew, so memory does not grow with the heads.
@@ -183,15 +193,11 @@ class Features:
     def held(self) -> list[Any]:
         """All blocks at once; on a CPU, unless they are large, in memory that the thread's next call writes over."""
         n, sizes, dtype = len(self.tokens), self.feature_map.sizes, getattr(self.backend, "dtype", "")
-        size = n * sum(sizes)
-        if not isinstance(self.backend, Blas) or size * np.dtype(dtype).itemsize > HELD_BYTES:
+        if not isinstance(self.backend, Blas):
             return list(self)
-        if size > len(_MEMORY.arrays.get(dtype, ())):
-            _MEMORY.arrays[dtype] = np.empty(size, dtype)
+        memory = _MEMORY.array("features", n * sum(sizes), dtype)
         inputs, ends = self.backend.inputs(self.feature_map, self.tokens), np.cumsum(sizes)
-        rooms = [
-            _MEMORY.arrays[dtype][n * (end - k) : n * end].reshape(n, k) for k, end in zip(sizes, ends, strict=True)
-        ]
+        rooms = [memory[n * (end - k) : n * end].reshape(n, k) for k, end in zip(sizes, ends, strict=True)]
         return [self.backend.features(self.feature_map, inputs, index, room) for index, room in enumerate(rooms)]
 
     def passing(self) -> Features:
