@@ -47,7 +47,6 @@ def test_generalization_is_half_the_distance_of_two_outputs():
             assert abs(float(found) - value) < 4 * np.hypot(error, found.error)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("link", "basis"),
     [(links.sign_committee(), np.array([[1, 1], [1, -1]]) / np.sqrt(2)), (links.deep_attention(), np.eye(2)[::-1])],

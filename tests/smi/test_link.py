@@ -10,6 +10,7 @@ import pytest
 from attnlab.smi import Link, Task, links
 from attnlab.smi.check import checked
 from attnlab.smi.links import as_link, named
+from attnlab.smi.tilt import tilt
 
 
 def noisy_abs(z, e):
@@ -56,6 +57,10 @@ def numpy_sample(z, e):
     return np.abs(np.asarray(z))[0, 0] + 0.1 * e[0]
 
 
+def ragged_sample(z, e):
+    return z[:, 0][e[0] > 0]
+
+
 def matrix_mean(z):
     return z
 
@@ -82,6 +87,7 @@ def wrong_solve(y, s):
         ({"sample": nan_sample}, "sample returns NaN"),
         ({"noise": 0}, "sample fails on one sequence.*noise=0 is how many numbers e"),
         ({"sample": numpy_sample}, "sample fails on one sequence.*written with jax.numpy"),
+        ({"sample": ragged_sample}, "sample fails on one sequence"),
         ({"mean": matrix_mean}, r"mean must return the shape \(\) of the output of sample, got \(1, 1\)"),
         ({"log_density": vector_density}, "log_density must return a scalar"),
         ({"log_density": infinite_density}, "log_density is not finite"),
@@ -158,6 +164,12 @@ def test_tilted_tokens_have_the_tilted_indices(seed):
     assert abs(z[..., 0].mean() - 2 / 3) < 4 * 0.013
     variance = (task.W[1] ** 2).mean() + 0.1
     assert abs(np.var(y) - variance) < 4 * variance * np.sqrt(2 / 4000)
+
+
+def test_the_information_of_tilted_tokens_is_computed():
+    # nu e_k e_k^T in closed form; the mark is shifted by sqrt(nu) at one of the tokens
+    np.testing.assert_allclose(tilt(links.single_location(tokens=3, nu=4.0)), np.diag([4.0, 0.0]), atol=5e-3)
+    np.testing.assert_array_equal(tilt(links.attention()), [[0]])
 
 
 def test_no_warning_for_shipped_links():

@@ -98,6 +98,12 @@ def test_bad_input_is_refused(arguments, said):
         state_evolution("sign", *arguments)
 
 
+@pytest.mark.parametrize("damping", [-0.1, 1.0])
+def test_a_damping_outside_its_range_is_refused(damping):
+    with pytest.raises(ValueError, match="damping must be"):
+        state_evolution("sign", 1.0, damping=damping)
+
+
 def test_draws_are_rounded_up():
     with pytest.warns(UserWarning, match="rounded up to 128"):
         state_evolution("sign", 1.0, draws=100)
