@@ -167,7 +167,8 @@ SCALE = Figure(
     name="rfa.bias-scale",
     title="How strong the bias should be",
     paper="our experiment on the model of arXiv:2307.11353",
-    shows="Correlation targets have an interior optimum at c about 2 to 4; on key averages every bias harms.",
+    shows="Correlation targets have an interior optimum at c about 2 to 4; on key averages every bias harms. (Lines "
+    "join the points: with a bias there is no prediction at n > 512.)",
     scales={
         # Of the large sample what decides the claim on even powers: a cell of it costs ten of the others.
         "quick": [SCALE_QUICK, SCALE_QUICK.changed({"n": 4096, "scale": [0.0, 2.0]})],
