@@ -47,8 +47,9 @@ def test_it_samples(law):
 def test_theory_with_error_bars_is_that_of_the_closed_form(law, exact):
     for quantity in (lambda task: theory.mmse(task, 0.15), theory.weak_recovery_threshold):
         found, known = quantity(law), float(quantity(exact))
-        assert 0 < found.error < 0.05 * known
-        assert float(found) == pytest.approx(known, abs=5 * float(found.error) + 0.01 * known)
+        # 1 % of the answer, in some 9 s of CPU time
+        assert 0 < found.error < 0.01 * known
+        assert float(found) == pytest.approx(known, abs=5 * float(found.error))
     error = theory.generalization_error(law, 0.4)
     # four entries of residual variance 0.4 and noise 0.25
     assert float(error) == pytest.approx(4 * 0.65, abs=4 * error.error)
