@@ -31,12 +31,20 @@ def test_amp_reaches_the_predicted_error(alpha, law):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("alpha", "rho", "tokens", "parts"),
-    [(0.2, 0.5, 2, (0.372, 0.620)), (0.3, 0.5, 2, (0.122, 0.306)), (0.5 / 6, 0.5, 3, None), (0.25, 1.0, 2, None)],
+    ("alpha", "rho", "law", "parts"),
+    [
+        (0.2, 0.5, SELF, (0.372, 0.620)),
+        (0.3, 0.5, SELF, (0.122, 0.306)),
+        (0.15, 0.3, SELF, None),
+        (0.25, 1.0, SELF, None),
+        (0.3, 0.5, CROSS, None),
+        (0.5 / 6, 0.5, {**SELF, "tokens": 3}, None),
+        (0.5 / 3, 0.5, {**SELF, **CAUSAL}, None),
+    ],
 )
-def test_softmax_at_d_100(alpha, rho, tokens, parts):
-    found = errors(100, alpha, 4, tied=False, tokens=tokens, rho=rho)
-    expected = float(aim.theory.mmse(alpha, rho, tokens, tied=False))
+def test_softmax_at_d_100(alpha, rho, law, parts):
+    found = errors(100, alpha, 4, rho=rho, **law)
+    expected = float(aim.theory.mmse(alpha, rho, **law))
     sem = found[:, 0].std(ddof=1) / 2
     assert abs(found[:, 0].mean() - expected) < max(3 * sem, 0.04 * expected)
     if parts:
@@ -46,15 +54,25 @@ def test_softmax_at_d_100(alpha, rho, tokens, parts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", [SELF, CROSS], ids=["self", "cross"])
-def test_hardmax_at_d_100(law):
-    found = errors(100, 0.5, 4, "hardmax", **law)
-    expected = float(aim.theory.mmse(0.5, 0.5, channel="hardmax", **law))
+@pytest.mark.parametrize(
+    ("alpha", "rho", "law"),
+    [
+        (0.5, 0.5, SELF),
+        (0.2, 0.5, SELF),
+        (1.0, 0.5, SELF),
+        (0.5, 1.0, SELF),
+        (0.5, 0.5, CROSS),
+        (1.0, 0.5, CROSS),
+    ],
+)
+def test_hardmax_at_d_100(alpha, rho, law):
+    found = errors(100, alpha, 4, "hardmax", rho=rho, **law)
+    expected = float(aim.theory.mmse(alpha, rho, channel="hardmax", **law))
     sem = found[:, 0].std(ddof=1) / 2
     assert abs(found[:, 0].mean() - expected) < max(3 * sem, 0.04 * expected)
     # the error reported to the user is that of the two-variance theory
     assert found[0, 2] == pytest.approx(expected, rel=0.02)
-    if law is SELF:
+    if (alpha, rho, law) == (0.5, 0.5, SELF):
         assert abs(found[:, 0].mean() - 0.4264) > 0.015
 
 

@@ -50,6 +50,8 @@ def test_tiny_widths_are_the_small_width_limit():
         x = np.array([0.5, 1.5, 2.5])
         found = theory.mmse(1e-8 * scale * x, 1e-8, **law)
         np.testing.assert_allclose(found, [1, 0.75, 0], atol=1e-3)
+    with pytest.raises(ValueError, match=r"rho must be at least 1e-08.*small_width_mmse"):
+        theory.mmse(0.1, 3e-9)
     # M = t (2 - t) falls as ratio^-2, without a floor
     far = theory.small_width_mmse([1e3, 1e6], channel="hardmax")
     assert float(far.value[1] / far.value[0]) == pytest.approx(1e-6, rel=1e-3)

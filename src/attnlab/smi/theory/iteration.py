@@ -16,7 +16,8 @@ the level of that noise. Such an iteration ends when the mean of its iterates no
 of the error.
 
 A noiseless link whose V falls by a constant factor below 0.9 goes on to V = 0: S(V) - S(0) is of order V^(1/2), which
-at V = 1e-4 changes the factor by some percent. The rest of the way would need the finest grids.
+at V = 1e-4 changes the factor by some percent. The rest of the way would need the finest grids. Near the threshold of
+exact recovery some scrambles do and others do not.
 """
 
 from __future__ import annotations
@@ -58,23 +59,28 @@ class Map:
         """Iterate from V (R, r, r) with ``side`` information in every step."""
         trajectory, residuals, recent, rate = [V.mean(axis=0)], [np.inf], [V], 0.0
         leaps, before, mark = self.leaps, V, 1
+        zero, eye = np.linalg.eigvalsh(V)[:, -1] < EXACT, np.eye(V.shape[1])
         for _ in range(self.max_iter):
-            found = gain(self.link, V, self.points, rule)
+            # The other scrambles go on; points at V = 0 would need infinitely fine grids.
+            held = np.where(zero[:, None, None], NEAR * eye, V)
+            found = gain(self.link, held, self.points, rule)
             rule = found.rule.after(found.ess)
             if found.alarm and leaps and before is not V:
                 V, leaps, recent, mark = before, False, [before], len(residuals)
                 continue
             if reason := found.alarm:
                 return Run(V, trajectory, False, [np.nan], found, reason)
-            new = step(V, found.product, self.alpha, side)
+            new = np.where(zero[:, None, None], 0.0, step(held, found.product, self.alpha, side))
             residuals.append(float(np.abs(new - V).max()))
             settled = residuals[-1] <= self.tol and _small_settled(V, new)
             V = self.damping * V + (1 - self.damping) * new
             if len(recent) > 1 and residuals[-2] > 0:
                 rate = residuals[-1] / residuals[-2]
             recent.append(V)
-            if len(recent) == 4 and not self.link.noise and vanishes(*recent[1:]):
-                V = np.zeros_like(V)
+            if len(recent) >= 4 and not self.link.noise and (gone := vanishes(*recent[-3:]) & ~zero).any():
+                zero = zero | gone
+                V = np.where(zero[:, None, None], 0.0, V)
+                recent = [V]
             done = settled or np.linalg.eigvalsh(V)[:, -1].max() < EXACT
             noisy = self.link.route == "points" and residuals[-1] < NOISY * self.tol
             if leaps and not noisy and not done and len(recent) == 4:
@@ -145,12 +151,12 @@ def leap(first: np.ndarray, second: np.ndarray, third: np.ndarray, V: np.ndarray
     return np.asarray((basis * moved[:, None, :]) @ basis.swapaxes(1, 2))
 
 
-def vanishes(first: np.ndarray, second: np.ndarray, third: np.ndarray) -> bool:
-    """Whether all eigenvalues of three iterates V (R, r, r) fall to zero by a constant factor."""
+def vanishes(first: np.ndarray, second: np.ndarray, third: np.ndarray) -> np.ndarray:
+    """Of which scrambles all eigenvalues of three iterates V (R, r, r) fall to zero by a constant factor, (R,)."""
     one, two, three = map(np.linalg.eigvalsh, (first, second, third))
-    if three.max() > NEAR or three.min() <= 0:
-        return False
-    return bool((three < FALLS * two).all() and (np.abs(three / two - two / one) < 1 - FALLS).all())
+    with np.errstate(all="ignore"):
+        steady = (three < FALLS * two) & (np.abs(three / two - two / one) < 1 - FALLS)
+    return np.asarray(((three > 0) & (three <= NEAR) & steady).all(axis=1))
 
 
 def hovers(iterates: list[np.ndarray], tol: float) -> bool:
