@@ -1,5 +1,3 @@
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from scipy import optimize
@@ -93,21 +91,6 @@ def test_a_pass_that_keeps_no_block_may_reuse_its_memory(data):
     first, second, last = features(X, 300).passing()
     assert first is second
     assert last.shape != second.shape
-
-
-def test_features_that_are_held_are_those_of_a_pass_and_their_memory_is_used_again(data, monkeypatch):
-    X, _ = data
-    expected = list(features(X, 300))
-    held = features(X, 300).held()
-    for kept, block in zip(held, expected, strict=True):
-        np.testing.assert_array_equal(kept, block)
-    fewer = features(X, 200).held()
-    assert np.shares_memory(held[0], fewer[0])
-    # another thread has its own memory, and features beyond the limit have memory that stays theirs
-    with ThreadPoolExecutor(1) as pool:
-        assert not np.shares_memory(pool.submit(features(X, 300).held).result()[0], fewer[0])
-    monkeypatch.setattr("attnlab.rfa.backend.HELD_BYTES", 0)
-    assert not np.shares_memory(features(X, 300).held()[0], fewer[0])
 
 
 def test_conjugate_gradients_reach_the_direct_solution(data):

@@ -28,6 +28,7 @@ from attnlab.cli.store import store_app
 from attnlab.cli.terminal import COLORS, console
 from attnlab.cli.theory import SETTINGS, theory
 from attnlab.cli.verdicts import exit_code, show
+from attnlab.common.pages import keep_pages
 from attnlab.common.words import many
 
 if TYPE_CHECKING:
@@ -242,6 +243,7 @@ def main() -> None:
         sys.exit("attnlab: the command line needs file locks of Linux or macOS; on Windows run it inside WSL")
     end_on_signals()
     set_kernels()
+    keep_pages()
     logging.getLogger("attnlab").addHandler(Lines())
     rich_utils.COLOR_SYSTEM = COLORS
     options.without_types()

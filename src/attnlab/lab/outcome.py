@@ -19,6 +19,7 @@ import psutil
 from attnlab.common.advice import no_advice
 from attnlab.common.figure import Cell
 from attnlab.common.fingerprint import library_version
+from attnlab.common.pages import keep_pages
 from attnlab.lab.store.payload import encode
 
 # Compiled programs of many array shapes pile up in a worker; beyond this much memory they are dropped.
@@ -62,7 +63,8 @@ def compute(cell: Cell) -> Outcome:
 
 
 def answers(cells: Sequence[Cell]) -> list[Answer]:
-    """Run cells one after another, the first of them if they take longer than was thought."""
+    """On a worker: run cells one after another, the first of them if they take longer than was thought."""
+    keep_pages()
     found: list[Answer] = []
     end = time.monotonic() + TOGETHER
     for cell in cells:

@@ -7,7 +7,6 @@ until the coefficients come back.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -22,29 +21,8 @@ from attnlab.rfa.features import TILE, FeatureMap
 
 # Columns of a matrix that are copied together.
 PANEL = 128
-# Features and a factor of up to this many bytes each lie in memory that a thread keeps: in a virtual machine new pages
-# cost 150 ns for an example and a head, its features 23. Larger features are computed twice where they are used twice.
-HELD_BYTES = 192 * 2**20
 # What the precisions of matrix products are called in JAX.
 PRODUCTS = {"highest": "highest", "bf16x3": "BF16_BF16_F32_X3", "tf32": "tensorfloat32"}
-
-
-class _Memory(threading.local):
-    """Memory of one thread, by use; small enough not to be missed."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[tuple[str, str], np.ndarray] = {}
-
-    def array(self, use: str, size: int, dtype: str) -> np.ndarray:
-        """``size`` numbers, which the next call for this use writes over."""
-        if size * np.dtype(dtype).itemsize > HELD_BYTES:
-            return np.empty(size, dtype)
-        if size > len(self.arrays.get((use, dtype), ())):
-            self.arrays[use, dtype] = np.empty(size, dtype)
-        return self.arrays[use, dtype][:size]
-
-
-_MEMORY = _Memory()
 
 
 @runtime_checkable
@@ -137,7 +115,7 @@ def solve_shifted(G: np.ndarray, shift: float, Y: np.ndarray) -> np.ndarray:
             "the Gram matrix is not finite: scores overflow; scale the tokens down or choose another activation"
         )
     # The upper triangle is neither written nor read.
-    A: np.ndarray = _MEMORY.array("factor", G.size, "float64").reshape(G.shape, order="F")
+    A: np.ndarray = np.empty(G.shape, order="F")
     for j in range(0, len(A), PANEL):
         A[j:, j : j + PANEL] = G[j:, j : j + PANEL]
     A.flat[:: len(A) + 1] += shift
@@ -189,16 +167,6 @@ class Features:
 
     def __len__(self) -> int:
         return len(self.feature_map.sizes)
-
-    def held(self) -> list[Any]:
-        """All blocks at once; on a CPU, unless they are large, in memory that the thread's next call writes over."""
-        n, sizes, dtype = len(self.tokens), self.feature_map.sizes, getattr(self.backend, "dtype", "")
-        if not isinstance(self.backend, Blas):
-            return list(self)
-        memory = _MEMORY.array("features", n * sum(sizes), dtype)
-        inputs, ends = self.backend.inputs(self.feature_map, self.tokens), np.cumsum(sizes)
-        rooms = [memory[n * (end - k) : n * end].reshape(n, k) for k, end in zip(sizes, ends, strict=True)]
-        return [self.backend.features(self.feature_map, inputs, index, room) for index, room in enumerate(rooms)]
 
     def passing(self) -> Features:
         """The same for a pass that is done with a block before it asks for the next."""

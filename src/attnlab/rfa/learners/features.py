@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from attnlab.common.compute import Compute
 from attnlab.common.validation import one_of
-from attnlab.rfa.backend import HELD_BYTES, Features, backend
+from attnlab.rfa.backend import Features, backend
 from attnlab.rfa.features import FeatureMap
 from attnlab.rfa.learners.base import KernelMachine, check_ridge, draw_seed
 from attnlab.rfa.solvers.cg import preconditioned_cg
@@ -20,6 +20,8 @@ from attnlab.rfa.solvers.gram_fit import GramFit, fit_gram
 from attnlab.rfa.solvers.ridge import apply, dual, nested_predictions, primal, pull_back, whole_gram
 
 SOLVERS = ("auto", "primal", "dual", "streamed", "cg")
+# Features up to this many bytes are kept between the Gram matrix and the coefficients; beyond, they are computed twice.
+KEEP_BYTES = 600 * 2**20
 
 
 class RidgeOnFeatures(KernelMachine):
@@ -97,7 +99,7 @@ class RidgeOnFeatures(KernelMachine):
         return pull_back(features.passing(), alpha, features.backend)
 
     def _keeps(self, features: Features) -> bool:
-        limit = HELD_BYTES if self._machine.memory is None else self._machine.memory
+        limit = KEEP_BYTES if self._machine.memory is None else self._machine.memory
         return features.shape[0] * features.shape[1] * np.dtype(self._dtype).itemsize <= limit
 
     def _shared_path(self, X: Any, y: Any, X_test: Any, sizes: Sequence[int]) -> np.ndarray | None:

@@ -68,7 +68,7 @@ def dual(features: Features, Y: np.ndarray, ridge: float, *, keep: bool) -> np.n
     """theta from the n x n system. With ``keep`` the features stay in memory, otherwise they are computed twice."""
     n, device = len(Y), features.backend
     if keep and not has_few_keys(features) and getattr(device, "count", 1) == 1:
-        blocks: Blocks = features.held()
+        blocks: Blocks = list(features)
         G = gram(blocks, n, device)
     else:
         blocks, G = features.passing(), whole_gram(features)
@@ -90,7 +90,7 @@ def nested_predictions(features: Features, Y: np.ndarray, sizes: Sequence[int], 
     """
     n, device = len(Y), features.backend
     keep = keep and not has_few_keys(features)
-    blocks: Blocks = features.held() if keep else features.passing()
+    blocks: Blocks = list(features) if keep else features.passing()
     train = replace(features, tokens=features.tokens[:n])
     G = gram((block[:n] for block in blocks), n, device) if keep else whole_gram(train)
     alphas = [device.solve(G[:m, :m], m * ridge, Y[:m]) for m in sizes]
