@@ -98,28 +98,34 @@ COMPLEXITY = Figure(
     independent_of=("n_keys: | RFA", "n_keys: | BRFA"),
     claims=(
         Claim(
-            "rfa.complexity-growth",
-            "RFA's complexity of <x_0,x_i>^q<b,x_i> doubles q times when d doubles",
-            "arXiv:2307.11353, examples (|S|_F^{2q} = d^q)",
-            deterministic(_growth, why=EXACT),
-            at_most(0.05),
-            "largest relative departure from 2^q for d >= 32; finite-d corrections are of order q^2/d",
+            id="rfa.complexity-growth",
+            says="RFA's complexity of <x_0,x_i>^q<b,x_i> doubles q times when d doubles",
+            source="arXiv:2307.11353, examples (|S|_F^{2q} = d^q)",
+            statistic=deterministic(_growth, why=EXACT),
+            holds=at_most(0.05),
+            because="largest relative departure from 2^q for d >= 32; finite-d corrections are of order q^2/d",
         ),
         Claim(
-            "rfa.complexity-free",
-            "With a bias the cost of approximating the correlation does not grow with d (q = 1, d = 256 over d = 16)",
-            "arXiv:2307.11353, abstract",
-            deterministic(_growth_with_d, why=EXACT),
-            between(0.5, 1.1),
-            "0.90 computed independently",
+            id="rfa.complexity-free",
+            says=(
+                "With a bias the cost of approximating the correlation does not grow with d (q = 1, d = 256 over d = "
+                "16)"
+            ),
+            source="arXiv:2307.11353, abstract",
+            statistic=deterministic(_growth_with_d, why=EXACT),
+            holds=between(0.5, 1.1),
+            because="0.90 computed independently",
         ),
         Claim(
-            "rfa.complexity-keys",
-            "RFMLP's complexity of quadratic key averages grows with N, RFA's does not (N = 64 over N = 4, as a ratio)",
-            "arXiv:2307.11353, abstract and examples ((N+2)^2/N against a constant)",
-            deterministic(_growth_with_keys, why=EXACT),
-            at_least(3.8),
-            "half of what (N+2)^2/N gives, 7.6",
+            id="rfa.complexity-keys",
+            says=(
+                "RFMLP's complexity of quadratic key averages grows with N, RFA's does not (N = 64 over N = 4, as a "
+                "ratio)"
+            ),
+            source="arXiv:2307.11353, abstract and examples ((N+2)^2/N against a constant)",
+            statistic=deterministic(_growth_with_keys, why=EXACT),
+            holds=at_least(3.8),
+            because="half of what (N+2)^2/N gives, 7.6",
         ),
     ),
 )

@@ -83,48 +83,55 @@ KEY_COUNT = Figure(
     claims=(
         *theory_claims("rfa.key-count", "at every number of keys", "target", "model", "n_keys"),
         Claim(
-            "rfa.keys-free",
-            "RFA's error on the quadratic average is nearly free of N (N = 32 over N = 2)",
-            f"{PAPER}, abstract",
-            ratio_of_means(_keys("f1_p2", "rfa", 32), _keys("f1_p2", "rfa", 2)),
-            at_most(1.5),
-            "the ratio 1.22 of two seeds of an independent prototype with 300 heads, and a margin",
-            {"quick": "undecided", "paper": "undecided"},
-            "Nearly, not wholly: infinitely many heads are predicted to give 1.62 for sixteen times the keys (RFMLP: "
-            "4.0), and fewer heads less, so the value lies at the threshold. 3000 heads and 30 seeds would decide it, "
-            "as fails.",
+            id="rfa.keys-free",
+            says="RFA's error on the quadratic average is nearly free of N (N = 32 over N = 2)",
+            source=f"{PAPER}, abstract",
+            statistic=ratio_of_means(_keys("f1_p2", "rfa", 32), _keys("f1_p2", "rfa", 2)),
+            holds=at_most(1.5),
+            because="the ratio 1.22 of two seeds of an independent prototype with 300 heads, and a margin",
+            registered={"quick": "undecided", "paper": "undecided"},
+            note=(
+                "Nearly, not wholly: infinitely many heads are predicted to give 1.62 for sixteen times the keys "
+                "(RFMLP: 4.0), and fewer heads less, so the value lies at the threshold. 3000 heads and 30 seeds "
+                "would decide it, as fails."
+            ),
             kind="exploratory",
         ),
         Claim(
-            "rfa.keys-slower",
-            "RFA's error on the quadratic average grows far less with N than RFMLP's (N = 32 over N = 2, as a ratio)",
-            f"{PAPER}, abstract",
-            ratio_of_means(
+            id="rfa.keys-slower",
+            says=(
+                "RFA's error on the quadratic average grows far less with N than RFMLP's (N = 32 over N = 2, as a "
+                "ratio)"
+            ),
+            source=f"{PAPER}, abstract",
+            statistic=ratio_of_means(
                 [_keys("f1_p2", "rfmlp", 32), _keys("f1_p2", "rfa", 2)],
                 [_keys("f1_p2", "rfmlp", 2), _keys("f1_p2", "rfa", 32)],
             ),
-            at_least(1.7),
-            "half the predicted advantage: the learning curves give 4.0 / 1.62 = 2.5",
+            holds=at_least(1.7),
+            because="half the predicted advantage: the learning curves give 4.0 / 1.62 = 2.5",
         ),
         Claim(
-            "rfa.keys-mlp",
-            "RFMLP's error grows with N (N = 32 over N = 2)",
-            f"{PAPER}, abstract",
-            ratio_of_means(_keys("f1_p2", "rfmlp", 32), _keys("f1_p2", "rfmlp", 2)),
-            at_least(2.5),
-            "3.5 seen on two seeds of an independent prototype",
+            id="rfa.keys-mlp",
+            says="RFMLP's error grows with N (N = 32 over N = 2)",
+            source=f"{PAPER}, abstract",
+            statistic=ratio_of_means(_keys("f1_p2", "rfmlp", 32), _keys("f1_p2", "rfmlp", 2)),
+            holds=at_least(2.5),
+            because="3.5 seen on two seeds of an independent prototype",
             kind="exploratory",
         ),
         Claim(
-            "rfa.keys-query",
-            "RFA is below RFMLP on functions of the query already at N = 2",
-            f"{PAPER}, examples (gain ((N+2)/4)^p)",
-            ratio_of_means(_keys("x0_p2", "rfmlp", 2), _keys("x0_p2", "rfa", 2)),
-            at_least(1.2),
-            "a fifth; the predicted gain is one at N = 2",
-            {"quick": "fails", "paper": "fails"},
-            "RFMLP is lower at N = 2, and infinitely many heads would not change it: the learning curves predict 0.36 "
-            "for RFMLP and 0.73 for RFA, and cross between N = 2 and N = 3. No scale would change it.",
+            id="rfa.keys-query",
+            says="RFA is below RFMLP on functions of the query already at N = 2",
+            source=f"{PAPER}, examples (gain ((N+2)/4)^p)",
+            statistic=ratio_of_means(_keys("x0_p2", "rfmlp", 2), _keys("x0_p2", "rfa", 2)),
+            holds=at_least(1.2),
+            because="a fifth; the predicted gain is one at N = 2",
+            registered={"quick": "fails", "paper": "fails"},
+            note=(
+                "RFMLP is lower at N = 2, and infinitely many heads would not change it: the learning curves predict "
+                "0.36 for RFMLP and 0.73 for RFA, and cross between N = 2 and N = 3. No scale would change it."
+            ),
         ),
     ),
 )
@@ -155,30 +162,32 @@ DIMENSION = Figure(
     claims=(
         *theory_claims("rfa.dimension", "at every dimension", "target", "model", "d"),
         Claim(
-            "rfa.dimension-softmax",
-            "The bias helps on softmax attention at every dimension (largest BRFA/RFA)",
-            "derived here",
-            largest(
+            id="rfa.dimension-softmax",
+            says="The bias helps on softmax attention at every dimension (largest BRFA/RFA)",
+            source="derived here",
+            statistic=largest(
                 [
                     ratio_of_means(*(_dimension("softmax_g4", model, d) for model in ("brfa", "rfa")))
                     for d in (8, 32, 64)
                 ]
             ),
-            at_most(0.7),
-            "0.53 to 0.57 seen on two seeds of an independent prototype",
+            holds=at_most(0.7),
+            because="0.53 to 0.57 seen on two seeds of an independent prototype",
             kind="exploratory",
         ),
         Claim(
-            "rfa.dimension-free",
-            "With the bias the error on <x_0,x_i><b,x_i> does not grow with d (d = 64 over d = 8)",
-            f"our reading of {PAPER}: a complexity free of d",
-            ratio_of_means(_dimension("f2_q1", "brfa", 64), _dimension("f2_q1", "brfa", 8)),
-            at_most(2),
-            "free of d up to a factor of two",
-            {"quick": "fails", "paper": "fails"},
-            "Freedom of d holds for the norms (figure rfa.complexity), not for errors at this n: near-ridgeless "
-            "regression pays for all modes, whose number grows with d. n above the 130 000 modes of the target at "
-            "d = 64, or a ridge matched to the norm, would be needed to see it.",
+            id="rfa.dimension-free",
+            says="With the bias the error on <x_0,x_i><b,x_i> does not grow with d (d = 64 over d = 8)",
+            source=f"our reading of {PAPER}: a complexity free of d",
+            statistic=ratio_of_means(_dimension("f2_q1", "brfa", 64), _dimension("f2_q1", "brfa", 8)),
+            holds=at_most(2),
+            because="free of d up to a factor of two",
+            registered={"quick": "fails", "paper": "fails"},
+            note=(
+                "Freedom of d holds for the norms (figure rfa.complexity), not for errors at this n: near-ridgeless "
+                "regression pays for all modes, whose number grows with d. n above the 130 000 modes of the target "
+                "at d = 64, or a ridge matched to the norm, would be needed to see it."
+            ),
         ),
     ),
 )

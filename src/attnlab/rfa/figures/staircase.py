@@ -76,12 +76,14 @@ STAIRCASE = Figure(
     independent_of=("heads: infty", "n_max", "n_test"),
     claims=(
         Claim(
-            "rfa.staircase-order",
-            "Harmonics of larger eigenvalue are learned first: at n = 2048 (1,2) has many times the error of (0,2)",
-            "derived here",
-            ratio_of_means(of("error", target="1,2", n=2048), of("error", target="0,2", n=2048)),
-            at_least(5),
-            "14 seen in an independent prototype",
+            id="rfa.staircase-order",
+            says=(
+                "Harmonics of larger eigenvalue are learned first: at n = 2048 (1,2) has many times the error of (0,2)"
+            ),
+            source="derived here",
+            statistic=ratio_of_means(of("error", target="1,2", n=2048), of("error", target="0,2", n=2048)),
+            holds=at_least(5),
+            because="14 seen in an independent prototype",
             kind="exploratory",
         ),
         *theory_claims("rfa.staircase", "on every harmonic", "target", "n"),

@@ -55,23 +55,27 @@ def theory_claims(
 
     return (
         Claim(
-            f"{figure}-finite",
-            f"The prediction for finitely many heads is within {LOW} and {HIGH} times the simulation, {what} (largest "
-            "share of the band)",
-            "derived here",
-            largest(bands),
-            at_most(1),
-            BECAUSE,
-            registered or {},
-            note,
+            id=f"{figure}-finite",
+            says=(
+                f"The prediction for finitely many heads is within {LOW} and {HIGH} times the simulation, {what} "
+                "(largest share of the band)"
+            ),
+            source="derived here",
+            statistic=largest(bands),
+            holds=at_most(1),
+            because=BECAUSE,
+            registered=registered or {},
+            note=note,
         ),
         Claim(
-            f"{figure}-finite-mean",
-            f"The prediction for finitely many heads is near the simulation on the whole, {what} (geometric mean of "
-            "theory over simulation)",
-            "derived here",
-            function_of_means(whole),
-            between(0.75, 1.1),
-            "registered with the equations, before the figures were run with them",
+            id=f"{figure}-finite-mean",
+            says=(
+                f"The prediction for finitely many heads is near the simulation on the whole, {what} (geometric mean "
+                "of theory over simulation)"
+            ),
+            source="derived here",
+            statistic=function_of_means(whole),
+            holds=between(0.75, 1.1),
+            because="registered with the equations, before the figures were run with them",
         ),
     )
