@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from attnlab import smi
 from attnlab.smi.learners.amp import _settled
@@ -174,8 +175,31 @@ def test_bad_data_are_refused():
         model.fit(X, np.round(y))
 
 
-def test_log_outputs_are_read_as_well(seed):
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ("sign", "y must be one of -1, 1, got 0"),
+        ("door", "y must be one of -1, 1, got 0"),
+        ("sign_product", "y must be one of -1, 1, got 0"),
+        ("phase_retrieval", "y must be an absolute value, not negative, got -1"),
+    ],
+)
+def test_outputs_that_a_link_cannot_give_are_refused(link, said):
+    X, y = smi.Task(link, d=10).sample(6)
+    wrong = -np.ones_like(y) if link == "phase_retrieval" else (y > 0).astype(float)
+    with pytest.raises(ValueError, match=said):
+        smi.AMP(link).fit(X, wrong)
+
+
+def test_tokens_of_another_scale_are_reported():
+    X, y = smi.Task("sign", d=30).sample(60)
+    with pytest.warns(UserWarning, match="X has the mean square .*entries of variance 1 are assumed"):
+        smi.AMP("sign", max_iter=500, damping=0.6, random_state=0).fit(3 * X, y)
+
+
+@pytest.mark.parametrize("model", [smi.AMP("attention"), smi.GradientDescent("attention", n_starts=2, n_steps=50)])
+def test_log_outputs_are_read_as_well(model, seed):
     task = smi.Task("attention", d=100, seed=seed)
     X, y = task.sample(80, seed)
-    one, two = (smi.AMP("attention", random_state=0).fit(X, outputs).W_ for outputs in (y, np.log(y)))
+    one, two = (clone(model).set_params(random_state=0).fit(X, outputs).W_ for outputs in (y, np.log(y)))
     np.testing.assert_allclose(one, two, atol=1e-6)

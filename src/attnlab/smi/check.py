@@ -14,6 +14,7 @@ from attnlab.common.precision import float64
 from attnlab.smi.draws import sobol_normals
 from attnlab.smi.link import Link
 from attnlab.smi.links import as_link
+from attnlab.smi.symmetry import generators
 
 PROBES = 64
 
@@ -44,9 +45,9 @@ def _check(link: Link) -> None:
     if link.solve is not None and link.log_partition is None:
         _check_level_set(link, y, z)
     if link.log_partition is not None:
-        value = jax.vmap(lambda one, w: link.log_partition(one, w, jnp.eye(link.rank)))(y, 0 * z)  # type: ignore[misc]
-        _scalar_and_finite("log_partition", value)
+        _scalar_and_finite("log_partition", _described(link, y, 0 * z, np.eye(link.rank)))
     _check_consistent(link)
+    _check_symmetry(link, y, z)
 
 
 def _mapped(link: Link, name: str, *arguments: jax.Array) -> Any:
@@ -99,7 +100,10 @@ def _check_level_set(link: Link, y: jax.Array, z: jax.Array) -> None:
         s = jnp.asarray(free[:, 0] + unit * (free[:, 1] - free[:, 0]))
     else:
         s = jnp.roll(z, 1, axis=0)[:, tuple(int(t) for t in free[:, 0]), tuple(int(a) for a in free[:, 1])]
-    branches, log_weight = _mapped(link, "solve", y, s)
+    found = _mapped(link, "solve", y, s)
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise TypeError(f"solve must return the two arrays z and logw, got {type(found).__name__}")
+    branches, log_weight = found
     if branches.ndim != 4 or branches.shape[2:] != z.shape[1:] or log_weight.shape != branches.shape[:2]:
         raise ValueError(
             f"solve must return z of shape (B, {link.tokens}, {link.rank}) and logw of shape (B,), got "
@@ -126,3 +130,23 @@ def _check_consistent(link: Link) -> None:
             f"sample and {part} contradict each other: E m m^T and E m s^T differ by {gap:.3g} of {size:.3g} at "
             f"Q = I/2 (standard error {error:.2g}); they are equal if y is drawn from the p(y|z) of {part}"
         )
+
+
+def _check_symmetry(link: Link, y: jax.Array, z: jax.Array) -> None:
+    """Transformed directions must explain the outputs as well: alignment and bounds rely on it."""
+    V = 0.5 * np.eye(link.rank) + 0.1
+    for G in generators(link.symmetry, link.rank):
+        if not bool(jnp.allclose(_described(link, y, z @ G.T, G @ V @ G.T), _described(link, y, z, V), atol=1e-6)):
+            raise ValueError(
+                f"symmetry={link.symmetry!r} does not hold: W -> G W with G = {G.round(3).tolist()} changes p(y|z); "
+                "name a smaller group or list the matrices"
+            )
+
+
+def _described(link: Link, y: jax.Array, z: jax.Array, V: np.ndarray) -> jax.Array:
+    """What the link says of the outputs y at indices z, or of indices with the mean z and the covariance V."""
+    if link.log_partition is not None:
+        return _mapped(link, "log_partition", y, z, jnp.broadcast_to(V, (PROBES, *V.shape)))
+    if link.log_density is not None:
+        return _mapped(link, "log_density", y, z)
+    return _mapped(link, "sample", z, jnp.zeros((PROBES, link.noise)))

@@ -91,6 +91,8 @@ class Link:
             object.__setattr__(self, "symmetry", matrices(self.symmetry, self.rank))
         if not (self.log_partition or self.solve or self.log_density):
             raise ValueError("a link needs log_partition, solve or log_density: none describes p(y|z)")
+        if self.free and self.solve is None:
+            raise ValueError(f"free names the coordinates of solve, which is not given; got free={self.free!r}")
         if self.log_partition is None:
             self._check_size()
 
@@ -103,9 +105,15 @@ class Link:
                 )
             if self.has_ranges and len(self.free) > GRID_LIMIT:
                 raise ValueError(f"free ranges are integrated on a grid, at most {GRID_LIMIT}, got {len(self.free)}")
-            for t, a in self.free:
-                if not self.has_ranges and not (0 <= t < self.tokens and 0 <= a < self.rank):
-                    raise ValueError(f"free must be positions (t, a) below ({self.tokens}, {self.rank}), got {(t, a)}")
+            for first, second in self.free:
+                if self.has_ranges:
+                    if not -np.inf < first < second < np.inf:
+                        raise ValueError(f"free must be ranges (low, high) with low < high, got {(first, second)}")
+                elif not (0 <= first < self.tokens and 0 <= second < self.rank):
+                    limits = (self.tokens, self.rank)
+                    raise ValueError(f"free must be positions (t, a) below {limits}, got {(first, second)}")
+            if len(set(self.free)) < len(self.free) and not self.has_ranges:
+                raise ValueError(f"free must name different positions, got {self.free!r}")
         elif self.dimension > POINTS_LIMIT:
             raise ValueError(
                 f"tokens * rank = {self.dimension} indices are too many to integrate log_density over (at most "

@@ -31,3 +31,15 @@ def group(symmetry: Any, rank: int, limit: int | None = None) -> tuple[np.ndarra
         orders = itertools.permutations(range(rank))
     members = (np.diag(np.array(s, dtype=float))[list(p)] for p, s in itertools.product(orders, signs))
     return tuple(itertools.islice(members, limit))
+
+
+def generators(symmetry: Any, rank: int) -> list[np.ndarray]:
+    """Members of which all others are products; of the orthogonal group signed permutations and one rotation."""
+    if not isinstance(symmetry, str):
+        return [np.array(matrix) for matrix in symmetry]
+    eye, places = np.eye(rank), np.arange(rank)
+    flips = [np.diag(np.where(places == a, -1.0, 1.0)) for a in places]
+    swaps = [eye[np.r_[:a, a + 1, a, a + 2 : rank]] for a in places[:-1]]
+    rotation = np.linalg.qr(np.tri(rank))[0]
+    known = {"sign": flips, "joint_sign": [-eye], "permutation": swaps, "hyperoctahedral": flips + swaps}
+    return known.get(symmetry, [*flips, *swaps, rotation] if symmetry == "orthogonal" else [])

@@ -1,10 +1,14 @@
 """Overlaps against closed forms and independent values."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attnlab import slr
 from attnlab.smi import Link
+from attnlab.smi.links import named
 from attnlab.smi.theory import generalization_error, state_evolution
 
 
@@ -72,8 +76,19 @@ def test_exact_recovery_above_the_counting_bound():
 def test_single_location_against_its_own_theory():
     found = state_evolution("single_location(tokens=3, nu=4.0, noise=0.1)", 2.0, draws=2**12)
     assert found.converged
-    # attnlab.slr.theory.bayes_state_evolution, an independent code for this law: 0.87457, 0.88317.
-    np.testing.assert_allclose(np.diag(found.Q), [0.87457, 0.88317], atol=2e-3)
+    other = slr.theory.bayes_state_evolution(
+        slr.Task(d=1000, L=3, gamma=1.0, nu=4.0, noise_std=np.sqrt(0.1)), 2.0
+    ).detail
+    np.testing.assert_allclose(np.diag(found.Q), [other["q_k"], other["q_v"]], atol=2e-3)
+
+
+@pytest.mark.slow
+def test_single_location_by_importance_sampling():
+    link = replace(named("single_location(tokens=3, nu=4.0, noise=0.1)"), log_partition=None, name="", parameters=())
+    found = state_evolution(link, 2.0, np.diag([0.8, 0.8]), draws=2**8, replicates=4, tol=1e-3)
+    assert link.route == "points"
+    assert found.converged
+    np.testing.assert_allclose(np.diag(found.Q), [0.87457, 0.88317], rtol=0.02)  # of the closed form
 
 
 def test_generalization_error_of_two_layers():
@@ -96,6 +111,12 @@ def test_generalization_error_of_two_layers():
 def test_bad_input_is_refused(arguments, said):
     with pytest.raises(ValueError, match=said):
         state_evolution("sign", *arguments)
+
+
+@pytest.mark.parametrize("link", ["sign", "deep_attention"])
+def test_a_rule_of_two_nodes_is_refused(link):
+    with pytest.raises(ValueError, match="nodes must be an integer >= 3, got 2"):
+        state_evolution(link, 1.0, nodes=2)
 
 
 @pytest.mark.parametrize("damping", [-0.1, 1.0])

@@ -71,6 +71,11 @@ def test_a_loss_of_several_numbers_is_refused():
         theory.erm_state_evolution("linear", lambda y, x: (y - x) ** 2, 1.0, 0.1)
 
 
+def test_a_loss_of_one_argument_is_named():
+    with pytest.raises(ValueError, match=r"loss fails on one sequence.*takes 1 positional argument"):
+        theory.erm_state_evolution("linear", lambda y: y, 1.0, 0.1)
+
+
 def test_a_tilted_link_is_refused():
     with pytest.raises(ValueError, match="needs Gaussian tokens"):
         theory.erm_state_evolution("single_location", square, 1.0, 0.1)

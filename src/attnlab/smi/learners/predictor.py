@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from attnlab.common.advice import advise
 from attnlab.common.precision import float64
 from attnlab.common.sequences import SequenceRegressor
 from attnlab.common.tokens import check_targets, check_tokens
@@ -37,6 +38,8 @@ class DirectionsPredictor(SequenceRegressor):
         X = check_tokens(X, n_tokens=law.tokens, min_samples=min_samples)
         if X.shape[2] < law.rank:
             raise ValueError(f"X must have tokens of width d >= rank {law.rank} of the link, got shape {X.shape}")
+        if abs((size := float(np.mean(X**2))) - 1) > 0.5 + 5 * np.sqrt(2 / X.size):
+            advise(f"X has the mean square {size:.3g}, entries of variance 1 are assumed: scale them", stacklevel=4)
         y = check_targets(y, len(X), shape=output_shape(law))
         return X, law.read_outputs(y) if law.read_outputs is not None else y
 

@@ -56,6 +56,11 @@ def check_rows(y: np.ndarray) -> np.ndarray:
     return y
 
 
+def probabilities(y: np.ndarray) -> np.ndarray:
+    """Softmax rows, from rows or from their logarithms."""
+    return np.exp(y) if (y <= 0).all() else y
+
+
 @shipped
 def attention(tokens: int = 2) -> Link:
     r"""y = softmax(z z^T), one direction. z is known up to one sign, so that E[z\|y] = u tanh(u . omega / V)."""

@@ -13,7 +13,7 @@ from attnlab.common.gaussian import gauss_legendre
 from attnlab.common.validation import integer, one_of, positive
 from attnlab.smi.link import Link
 from attnlab.smi.links.named import shipped
-from attnlab.smi.links.single import TINY, log_normal
+from attnlab.smi.links.single import TINY, log_normal, values
 
 
 def scaled_erf(x: Any) -> Any:
@@ -21,6 +21,8 @@ def scaled_erf(x: Any) -> Any:
     return jax.scipy.special.erf(x / np.sqrt(2))
 
 
+# z_1 z_2 keeps its sign only if both change theirs.
+OF_PRODUCTS = tuple(sign * np.eye(2)[list(order)] for sign in (1, -1) for order in ((0, 1), (1, 0)))
 ACTIVATIONS = {"erf": scaled_erf, "tanh": jnp.tanh, "relu": jax.nn.relu}
 
 
@@ -83,7 +85,8 @@ def sign_product() -> Link:
         2,
         sample=lambda z, e: jnp.where(z[0, 0] * z[0, 1] > 0, 1.0, -1.0),
         log_partition=log_partition,
-        symmetry="hyperoctahedral",
+        symmetry=OF_PRODUCTS,
+        read_outputs=values(-1, 1),
     )
 
 
@@ -103,6 +106,7 @@ def sign_committee() -> Link:
         sample=lambda z, e: 0.5 * (jnp.sign(z[0, 0]) + jnp.sign(z[0, 1])),
         log_partition=log_partition,
         symmetry="permutation",
+        read_outputs=values(-1, 0, 1),
     )
 
 
@@ -121,5 +125,5 @@ def product() -> Link:
         sample=lambda z, e: z[0, 0] * z[0, 1],
         solve=solve,
         free=((-20.0, 3.0),),
-        symmetry="hyperoctahedral",
+        symmetry=OF_PRODUCTS,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -18,6 +19,24 @@ TINY = 1e-300  # below it a probability has no logarithm
 def log_normal(x: Any, variance: Any) -> Any:
     """Log density of N(0, variance)."""
     return -0.5 * (x**2 / variance + jnp.log(2 * jnp.pi * variance))
+
+
+def values(*allowed: float) -> Callable[[np.ndarray], np.ndarray]:
+    """A check that outputs take these values only."""
+
+    def check(y: np.ndarray) -> np.ndarray:
+        if not (known := np.isin(y, allowed)).all():
+            raise ValueError(f"y must be one of {', '.join(f'{x:g}' for x in allowed)}, got {y[~known][0]:g}")
+        return y
+
+    return check
+
+
+def not_negative(y: np.ndarray) -> np.ndarray:
+    """A check that outputs are absolute values."""
+    if (y < 0).any():
+        raise ValueError(f"y must be an absolute value, not negative, got {y.min():g}; noise > 0 allows negative ones")
+    return y
 
 
 @shipped
@@ -69,6 +88,7 @@ def phase_retrieval(noise: float = 0.0) -> Link:
         log_density=(lambda y, z: log_normal(y - jnp.abs(z[0, 0]), delta)) if delta else None,
         mean=lambda z: jnp.abs(z[0, 0]),
         symmetry="sign",
+        read_outputs=None if delta else not_negative,
     )
 
 
@@ -83,6 +103,7 @@ def sign(noise: float = 0.0) -> Link:
         sample=lambda z, e: jnp.where(z[0, 0] + (np.sqrt(delta) * e[0] if delta else 0.0) > 0, 1.0, -1.0),
         log_partition=lambda y, omega, V: log_ndtr(y * omega[0, 0] / jnp.sqrt(V[0, 0] + delta)),
         mean=lambda z: 2 * ndtr(z[0, 0] / np.sqrt(delta)) - 1 if delta else jnp.sign(z[0, 0]),
+        read_outputs=values(-1, 1),
     )
 
 
@@ -102,4 +123,5 @@ def door(kappa: float = 0.67449) -> Link:
         sample=lambda z, e: jnp.where(jnp.abs(z[0, 0]) > kappa, 1.0, -1.0),
         log_partition=log_partition,
         symmetry="sign",
+        read_outputs=values(-1, 1),
     )

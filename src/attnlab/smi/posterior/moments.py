@@ -80,6 +80,8 @@ def one_percent(ess: jax.Array | np.ndarray) -> float:
 
 def first_rule(link: Link, nodes: int | None = None) -> Rule:
     """The coarsest rule of the link's route; with ``nodes`` that size and no other."""
+    if nodes is not None:
+        integer("nodes", nodes, low=3)
     if link.route == "closed":
         return Rule((1,))
     if link.route == "points":
@@ -87,7 +89,7 @@ def first_rule(link: Link, nodes: int | None = None) -> Rule:
     else:
         dimension = coordinates(link)
         rule = Rule((RANGE_SIDES if link.has_ranges else WHITENED_SIDES)[dimension], 2.2, 1.0 / dimension)
-    return rule if nodes is None else rule._replace(sizes=(integer("nodes", nodes, low=3),))
+    return rule if nodes is None else rule._replace(sizes=(nodes,))
 
 
 def posterior(link: Link, size: int, second: str = "none") -> Posterior:

@@ -35,7 +35,7 @@ def recovery_bound(link: str | Link | Task) -> Prediction:
     """
     link = checked(link)
     T = link.tokens
-    separate = link.rank == 1 or link.symmetry in ("sign", "hyperoctahedral")
+    separate = link.rank == 1 or link.symmetry in ("sign", "hyperoctahedral", "orthogonal")
     return Prediction(1 / (T * (T + 1) if separate else T * (T * link.rank + 1)), 0.0, "bound")
 
 

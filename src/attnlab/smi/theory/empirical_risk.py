@@ -166,9 +166,7 @@ def erm_state_evolution(
     draws, replicates = power_of_two("draws", draws), integer("replicates", replicates, low=2)
     if link.indices is not None:
         raise ValueError("erm_state_evolution needs Gaussian tokens; the link is tilted (it has indices)")
-    y, x = jax.eval_shape(link.sample, jnp.zeros((link.tokens, link.rank)), jnp.zeros(link.noise)), (link.tokens, p)
-    if (shape := jax.eval_shape(loss, y, jnp.zeros(x)).shape) != ():
-        raise ValueError(f"loss must return a scalar for one sequence, got shape {shape}")
+    _check_loss(link, loss, p)
     m = 0.1 * np.eye(p, link.rank) if start is None else np.array(start, dtype=float).reshape(p, link.rank)
     first = _State(m, m @ m.T + 0.5 * np.eye(p), np.eye(p))
     T, shape = link.tokens, link.tokens * (link.rank + p) + link.noise
@@ -178,6 +176,23 @@ def erm_state_evolution(
     rule = _Rule(link, loss, alpha, ridge, starts, keep, tol, integer("max_iter", max_iter, low=1))
     runs = [rule.run(x, w, first) for x, w in zip(normals, matched_weights(normals), strict=True)]
     return _result(runs)
+
+
+def _check_loss(link: Link, loss: Loss, rank: int) -> None:
+    """It is a function of one sequence that returns a number."""
+    if not callable(loss):
+        raise TypeError(f"loss must be a function (y, x) -> number, got {loss!r}")
+    y = jax.eval_shape(link.sample, jnp.zeros((link.tokens, link.rank)), jnp.zeros(link.noise))
+    x = jnp.zeros((link.tokens, rank))
+    try:
+        found = jax.eval_shape(loss, y, x)
+    except (TypeError, IndexError, ValueError) as problem:
+        raise ValueError(
+            f"loss fails on one sequence, arguments of shape {y.shape} and {x.shape}; it must be written with "
+            f"jax.numpy: {str(problem).splitlines()[0]}"
+        ) from problem
+    if getattr(found, "shape", None) != ():
+        raise ValueError(f"loss must return a scalar for one sequence, got {found}")
 
 
 @dataclass(frozen=True)
