@@ -76,6 +76,14 @@ def test_hardmax_at_d_100(alpha, rho, law):
         assert abs(found[:, 0].mean() - 0.4264) > 0.015
 
 
+@pytest.mark.slow
+def test_hardmax_at_many_samples_has_two_variances():
+    found = errors(60, 2.0, 4, "hardmax", rho=1.0, **SELF)[:, 0]
+    isotropic, expected = (float(aim.theory.mmse(2.0, 1.0, channel="hardmax", **law)) for law in (CROSS, SELF))
+    assert expected > 1.2 * isotropic
+    assert abs(found.mean() - expected) < max(3 * found.std(ddof=1) / 2, 0.04 * expected)
+
+
 def test_gradient_descent_with_separate_factors_fits():
     task = aim.Task(16, tied=False, seed=1)
     X, y = task.sample(60, seed=2)

@@ -119,6 +119,8 @@ def test_limits_and_bad_input():
         singular.rie(np.eye(3) * 1j, 1.0, 0.5)
     with pytest.raises(ValueError, match="R must be"):
         singular.rie(np.zeros((2, 3)), 1.0, 0.5)
+    with pytest.raises(ValueError, match="noise must"):
+        singular.shrink(1.0, -1.0, 0.5)
 
 
 def test_turning_points_and_the_cubed_density_have_their_reference_values():
@@ -129,4 +131,5 @@ def test_turning_points_and_the_cubed_density_have_their_reference_values():
         bulk = singular.quadrature(noise, rho, 256)
         assert bulk.integrate(bulk.density**3)[0] == pytest.approx(expected, abs=1e-6)
     x = np.linspace(0.0, 6.0, 400)
-    assert (np.diff(singular.rie(x, 0.03, 0.1)) > 0).all()
+    for setting in ((0.6, 0.5), (0.03, 0.1), (1.0, 2.0), (0.05, 0.5)):
+        assert (np.diff(singular.rie(x, *setting)) > 0).all()

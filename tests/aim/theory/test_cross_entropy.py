@@ -27,7 +27,8 @@ def test_cross_entropy_has_its_reference_values(setting):
     values = found.value, found.self_overlap, found.overlap
     # 2e-6 relative, and half of the last printed digit
     np.testing.assert_allclose((*values, found.scale, found.blur, found.threshold), expected, rtol=2e-6, atol=6e-7)
-    np.testing.assert_allclose((found.detail["V"], found.rank, found.train_loss), coarse, rtol=2e-6, atol=6e-6)
+    np.testing.assert_allclose((found.detail["V"], found.rank), coarse[:2], rtol=2e-6, atol=6e-6)
+    assert found.train_loss == pytest.approx(coarse[2], abs=6e-8)
 
 
 @pytest.mark.slow

@@ -222,6 +222,7 @@ def test_density_and_atom_make_up_the_law():
         ({"loss": "squared_output", "weight_decay": 0.1}, "not convex"),
         ({"loss": "cross_entropy", "weight_decay": 0.1, "tokens": 3}, "tokens=2"),
         ({"tied": False, "weight_decay": 0.1}, "untied self-attention"),
+        ({"rho": np.inf}, "rho must be finite"),
     ],
 )
 def test_bad_input_is_named(arguments, message):

@@ -39,8 +39,8 @@ def test_the_course_of_training_has_its_reference_values(loss):
     np.testing.assert_allclose(found, list(COURSE[loss].values()), atol=1e-5)
     assert flow.converged
     assert (np.diff(flow.loss) < 0).all()
-    np.testing.assert_allclose(few.value, flow.value, atol=1e-7)
-    np.testing.assert_allclose(few.overlap, flow.overlap, atol=1e-7)
+    for name in ("trace", "self_overlap", "raw_overlap", "overlap", "value", "loss"):
+        np.testing.assert_allclose(getattr(few, name), getattr(flow, name), atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,8 @@ def test_other_settings_have_their_reference_values(options, times, overlaps, er
     flow = theory.sgd_flow([0, *times], **options)
     np.testing.assert_allclose(flow.overlap[1:], overlaps, atol=1e-5)
     np.testing.assert_allclose(flow.value[1:], errors, atol=1e-5)
+    if "weight_decay" not in options:
+        assert (np.diff(flow.loss) < 0).all()
 
 
 # q11, q12, q22: Phi, Phi11, Phi12 of squared output and of cross-entropy
@@ -143,6 +145,7 @@ def test_closed_flow_is_the_matrix_flow_of_the_same_teacher(seed):
         ({"times": [-1.0]}, "times must"),
         ({"times": [2.0, 1.0]}, "times must"),
         ({"rho": 0.0}, "rho must"),
+        ({"rho": np.inf}, "rho must be finite"),
         ({"init": 0.0}, "init must"),
         ({"width": -1.0}, "width must"),
         ({"loss": "hinge"}, "loss must"),
@@ -231,6 +234,11 @@ def test_closed_flow_at_d_200():
         path = theory.matrix_flow(W @ W.T, teacher, times)
         apart.append([(S * teacher).sum() / d - np.trace(S) * np.trace(teacher) / d**2 for S in path] - closed)
     assert np.abs(np.mean(apart, axis=0)).max() < 0.01
+
+
+def test_matrices_of_different_sizes_are_refused():
+    with pytest.raises(ValueError, match="S2 must have shape"):
+        theory.matrix_flow(np.eye(3), np.eye(4), [0.0, 1.0])
 
 
 def hermite_slopes(q11, q12, q22):

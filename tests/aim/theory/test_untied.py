@@ -149,6 +149,18 @@ def test_hardmax_self_attention_has_two_variances(setting):
     np.testing.assert_allclose(found, HARDMAX_SELF[setting], atol=2e-5)
 
 
+@pytest.mark.parametrize("rho", [0.5, 2.0])
+def test_hardmax_at_many_samples(rho):
+    cross, both = (aim.Task(10**6, rho=rho, channel="hardmax", **law) for law in (CROSS, UNTIED))
+    limits = [float(theory.large_alpha_mmse(task, 1.0)) for task in (cross, both)]
+    assert limits[0] == pytest.approx(spectrum.small_noise_slope(rho) ** 2 / 2.077329, rel=1e-6)
+    # corrections of order sqrt(M)
+    found = [1e4 * float(theory.mmse(task, 100.0)) for task in (cross, both)]
+    np.testing.assert_allclose(found, limits, rtol=2e-3)
+    if rho > 1:  # V_a = 3 V_s where the prior does not mix the parts, and M is 4/3 of its isotropic value
+        assert limits[1] / limits[0] == pytest.approx(4 / 3, rel=1e-6)
+
+
 def test_strengths_of_both_parts():
     law = aim.Task(10**6, channel="hardmax", **UNTIED)
     found = [law.law.strength_parts(*V, law.layout) for V in ((0.5, 0.5), (0.4, 0.6), (0.2, 0.3))]
@@ -213,6 +225,7 @@ def test_prediction_error_without_data():
         ({"tied": False, "rho": 0.01}, "rho must"),
         ({"mask": "diagonal"}, "mask must be"),
         ({"tokens": 1}, "tokens"),
+        ({"tokens": 3, "mask": np.zeros((3, 3), dtype=bool)}, "mask"),
         ({"tokens": 1, "mask": "causal"}, "mask"),
         ({"tokens": (2, 3)}, "tokens"),
         ({"attention": "cross", "tied": False, "mask": "causal"}, "mask"),

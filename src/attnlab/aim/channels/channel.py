@@ -28,7 +28,7 @@ from attnlab.aim.channels.residual import Residual
 from attnlab.aim.indices import Layout
 from attnlab.aim.quasi_random import normal_points
 from attnlab.common.seeds import stream
-from attnlab.common.validation import one_of
+from attnlab.common.validation import finite_array, one_of
 
 if TYPE_CHECKING:
     import jax
@@ -99,7 +99,7 @@ class Channel:
 
     def summary(self, y: np.ndarray, layout: Layout) -> np.ndarray:
         """Check outputs (n, queries, keys) and reduce them to what ``g`` needs, (n, m) in float64."""
-        return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return finite_array("y", y, shape=(None, *layout.shape)).astype(np.float64).reshape(len(y), -1)
 
     def g(self, summary: jax.Array, omega: jax.Array, V: jax.Array, layout: Layout) -> jax.Array:
         """The output function, (n, p)."""

@@ -13,17 +13,18 @@ from scipy.special import ndtr
 
 from attnlab.common.gaussian import bivariate_normal_cdf, normal_pdf
 
-REACH = 7.0  # standard deviations of the estimate that are integrated over
-STEP = 0.3  # of the grid, in residual standard deviations
-LARGEST = 1201  # nodes along one axis
+REACH = 7.5  # standard deviations of the estimate that are integrated over
+STEP = 0.12  # of t in D = c sinh(t): half of it changes values by 1e-12
 
 
 def strength_parts(Vs: float, Va: float, known_s: float, known_a: float) -> tuple[float, float]:
     """E|g_s|^2 and E|g_a|^2; the estimate of D_+ has variance known_s + known_a, that of D_- 2 known_s."""
     v, w = (3 * Vs + Va) / 2, (Va - Vs) / 2
-    step = STEP * np.sqrt(min(Vs + Va, 2 * Vs))
-    (plus, p), (minus, m) = (_line(np.sqrt(max(known, 1e-24)), step) for known in (known_s + known_a, 2 * known_s))
-    D1, D2 = (plus[:, None] + minus) / np.sqrt(2), (plus[:, None] - minus) / np.sqrt(2)
+    plus, minus = max(known_s + known_a, 1e-24), max(2 * known_s, 1e-24)  # variances of (D_1 ± D_2)/sqrt 2
+    D, cells = _line(np.sqrt((plus + minus) / 2), np.sqrt(min(Vs + Va, 2 * Vs)))
+    D1, D2 = D[:, None], D[None, :]
+    law = np.exp(-((D1 + D2) ** 2) / (4 * plus) - (D1 - D2) ** 2 / (4 * minus)) * cells[:, None] * cells
+    law /= law.sum()
     symmetric = antisymmetric = 0.0
     for sign in (1, -1):  # of s_2, with s_1 = 1; the other two patterns are mirror images
         k1, k2, r = D1 / np.sqrt(v), sign * D2 / np.sqrt(v), sign * w / v
@@ -34,14 +35,16 @@ def strength_parts(Vs: float, Va: float, known_s: float, known_a: float) -> tupl
         # Below, Z has lost its digits: it is a difference of numbers of order one.
         safe = Z > 1e-13
         even, odd = (np.where(safe, (a1 + s * a2) ** 2 / (2 * v * Z), 0.0) for s in (1, -1))
-        symmetric += 2 * float(p @ (even + 2 * odd) @ m)
-        antisymmetric += 2 * float(p @ even @ m)
+        symmetric += 2 * float((law * (even + 2 * odd)).sum())
+        antisymmetric += 2 * float((law * even).sum())
     return symmetric, antisymmetric
 
 
-def _line(sigma: float, step: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of the trapezoid rule for N(0, sigma^2)."""
-    half = int(np.clip(np.ceil(REACH * sigma / step), 24, LARGEST // 2))
-    x = np.linspace(-REACH, REACH, 2 * half + 1)
-    weights = np.exp(-(x**2) / 2)
-    return sigma * x, weights / weights.sum()
+def _line(sigma: float, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes D = c sinh(t) and their cells: as fine as the residual at D = 0, where the winner changes, and as wide as
+    the estimate.
+    """
+    c = min(sigma, width)
+    half = int(np.ceil(np.arcsinh(REACH * sigma / c) / STEP))
+    t = STEP * np.arange(-half, half + 1)
+    return c * np.sinh(t), np.cosh(t)

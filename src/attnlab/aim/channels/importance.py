@@ -59,6 +59,11 @@ def posterior_mean(channel: Channel, summary: Any, omega: Any, V: Any, layout: L
     for floor in (*FLOORS, None):
         x = mean[:, None] + jnp.einsum("nij,kj->nki", factor, xi)
         log_w = channel.log_density(y, layout.unwhiten(omega[:, None] + spread * x))
+        if log_w.shape != x.shape[:2]:
+            raise ValueError(
+                f"log_density of channel {channel.name!r} must take (..., queries, keys) to (...), here "
+                f"{x.shape[:2]}, got {log_w.shape}"
+            )
         log_w = log_w - (x**2).sum(axis=-1) / 2 + (xi**2).sum(axis=-1) / 2
         weights = jax.nn.softmax(log_w, axis=1)
         mean = jnp.einsum("nk,nki->ni", weights, x)
@@ -87,7 +92,10 @@ def sampled_strength(channel: Channel, V: float, total: float, layout: Layout, s
     y = channel.output(layout.unwhiten(z), stream(seed, "theory", "aim", "output"), layout.visible)
     sets = [normal_points(layout.p, POINTS, 3 * seed + i) for i in (1, 2)]
     with jax.enable_x64(True):
-        return float(_squares(channel, layout, channel.summary(y, layout), omega, V, *sets).mean())
+        found = float(_squares(channel, layout, channel.summary(y, layout), omega, V, *sets).mean())
+    if not np.isfinite(found):
+        raise ValueError(f"log_density of channel {channel.name!r} must be a number at its own outputs, got NaN")
+    return found
 
 
 @functools.lru_cache(maxsize=32)

@@ -35,7 +35,10 @@ class Measurement(Channel):
     def check(self, layout: Layout) -> None:
         """Refuse layouts in which y says nothing."""
         if not self.informative(layout):
-            raise NotSolved(f"channel {self.name!r} needs at least 2 tokens, got tokens={layout.keys}")
+            raise NotSolved(
+                f"channel {self.name!r} needs at least 2 tokens that a row sees, got tokens={layout.keys}, "
+                f"mask={layout.mask}"
+            )
 
     def informative(self, layout: Layout) -> int:
         """k, the rank of the projection."""

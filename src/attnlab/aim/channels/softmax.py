@@ -71,8 +71,8 @@ class Softmax(Measurement):
         rows_sum_to_one(np.where(visible, np.exp(np.where(visible, y, 0.0)), 0.0) if log else y, visible)
         if not log and (y[:, visible] <= 0).any():
             raise ValueError(
-                "y holds zeros: softmax outputs underflowed and the indices cannot be read off; "
-                "give log y (task.sample(..., log=True))"
+                "y must be positive wherever the mask lets it: where softmax outputs underflowed to 0 the indices "
+                "cannot be read off, and log y is needed (task.sample(..., log=True))"
             )
         logits = y if log else np.log(np.where(visible, y, 1.0))
         kept, last = _contrasts(layout)

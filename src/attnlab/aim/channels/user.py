@@ -10,7 +10,7 @@ import numpy as np
 
 from attnlab.aim.channels.channel import Channel
 from attnlab.common.seeds import stream
-from attnlab.common.validation import nonnegative
+from attnlab.common.validation import finite_array, nonnegative
 
 DRAWS = 64  # of a random output, averaged in a prediction
 
@@ -36,7 +36,8 @@ class UserChannel(Channel):
 
     def output(self, h: np.ndarray, rng: np.random.Generator | None = None, visible: Any = None) -> np.ndarray:
         """y for indices h."""
-        return np.asarray(self.forward(h, stream(0, "theory", "aim", "output") if rng is None else rng))
+        y = self.forward(h, stream(0, "theory", "aim", "output") if rng is None else rng)
+        return finite_array("the output of forward", y, shape=h.shape)
 
     def log_density(self, y: Any, h: Any) -> Any:
         """log P(y | h)."""

@@ -172,7 +172,7 @@ class AMP(IndexedPredictor, MessagePassing):
 
     def _reported(self, error: float) -> float:
         """The expected error. The two variances of untied self-attention with hardmax or noise are not in the messages,
-        whose own error is too small by up to 14 %.
+        whose own error is too small, by up to a quarter.
         """
         exact = self.law.informative(self.layout_) is not None and self.law.noise == 0
         if exact or not self.layout_.two_variances or not self.trace_:

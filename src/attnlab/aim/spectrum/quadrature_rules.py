@@ -29,12 +29,13 @@ def check_rho(rho: float) -> float:
     """Return the width as a float of at least 1e-8; infinity (the centred Gaussian prior) is allowed."""
     if rho == float("inf"):
         return float("inf")
-    if 0 < rho < SMALLEST_WIDTH:
+    rho = positive("rho", rho)
+    if rho < SMALLEST_WIDTH:
         raise ValueError(
             f"rho must be at least {SMALLEST_WIDTH:g}, got {rho!r}: below it the spectrum loses its digits; "
             "aim.theory.small_width_mmse is the limit rho -> 0"
         )
-    return positive("rho", rho)
+    return rho
 
 
 def positive_noise(noise: ArrayLike) -> np.ndarray:

@@ -33,7 +33,7 @@ from attnlab.aim.spectrum.quadrature_rules import (
 from attnlab.aim.spectrum.singular_bulk import ends, singular_quadrature
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import Seed, stream
-from attnlab.common.validation import positive
+from attnlab.common.validation import nonnegative, positive
 
 __all__ = [
     "check_rho",
@@ -171,7 +171,7 @@ def shrink(x: ArrayLike, noise: float, rho: float, *, clip: bool = False) -> np.
 
     Source: derived here.  Status: exact as d -> infinity.
     """
-    x, noise = np.asarray(x, dtype=float), max(noise, NO_NOISE)
+    x, noise = np.asarray(x, dtype=float), max(nonnegative("noise", noise), NO_NOISE)
     if clip:
         x = np.clip(x, 0.0, _edges(noise, rho)[-1])
     return np.asarray(x - 2 * noise * stieltjes(x, noise, rho).real)

@@ -40,7 +40,7 @@ from attnlab.aim.spectrum.quadrature_rules import (
 )
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.seeds import Seed, stream
-from attnlab.common.validation import positive
+from attnlab.common.validation import nonnegative, positive
 
 LARGE_NOISE = 1e8  # beyond it (in units of max(1, 1/rho)) F = 1 - 1/Delta to rounding
 
@@ -177,7 +177,7 @@ def shrink(x: ArrayLike, noise: float, rho: float, *, clip: bool = False) -> np.
 
     Source: O. Ledoit and S. Peche (2011); J. Bun et al. (2016).  Status: exact as d -> infinity.
     """
-    x, noise = np.asarray(x, dtype=float), max(noise, NO_NOISE)
+    x, noise = np.asarray(x, dtype=float), max(nonnegative("noise", noise), NO_NOISE)
     if clip:
         ends = _ends(noise, rho)
         x = np.clip(x, ends[0], ends[-1])

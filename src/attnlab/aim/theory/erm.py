@@ -83,9 +83,7 @@ def erm(task: Task, alpha: float, *, weight_decay: float = 0.0, loss: str = "log
     """
     alpha, decay = positive("alpha", alpha), nonnegative("weight_decay", weight_decay)
     one_of("loss", loss, LOSSES)
-    k = task.law.informative(task.layout)
-    if k is None:
-        raise NotSolved(f"channel must be softmax or linear for empirical risk minimisation, got {task.law.name!r}")
+    k = _measurements(task)
     if loss == "squared_output" and decay > 0:
         raise NotSolved(
             "loss='squared_output' is solved without weight_decay only: its proximal operator is not convex, and the "
@@ -101,6 +99,16 @@ def erm(task: Task, alpha: float, *, weight_decay: float = 0.0, loss: str = "log
     if decay == 0 and task.law.noise == 0 and a >= _perfect(task.rho, task.tied):
         return _recovered(task)
     return _solve(task, a, task.layout.rate * decay)
+
+
+def _measurements(task: Task) -> int:
+    """k, for laws whose S the minimiser can be."""
+    k = task.law.informative(task.layout)
+    if k is None:
+        raise NotSolved(f"channel must be softmax or linear for empirical risk minimisation, got {task.law.name!r}")
+    if task.tied and np.isinf(task.rho):
+        raise NotSolved("rho must be finite for tied S = W W^T: a centred S has negative eigenvalues")
+    return k
 
 
 def _recovered(task: Task) -> ERM:
@@ -180,9 +188,7 @@ def erm_recovery_threshold(task: Task) -> Prediction:
     >>> round(float(erm_recovery_threshold(0.5)), 6)
     0.211087
     """
-    k = task.law.informative(task.layout)
-    if k is None:
-        raise NotSolved(f"channel must be softmax or linear for empirical risk minimisation, got {task.law.name!r}")
+    k = _measurements(task)
     if task.law.noise > 0:
         return Prediction(float("inf"), status="asymptotic")
     return Prediction(_perfect(task.rho, task.tied) / (task.layout.rate * k), status="asymptotic")
@@ -214,8 +220,8 @@ def erm_interpolation_threshold(task: Task) -> Prediction:
     >>> round(4 * float(erm_interpolation_threshold(0.5, noise=0.25)), 5)
     0.61393
     """
-    k, noise = task.law.informative(task.layout), task.law.noise
-    if k is None or not noise > 0:
+    k, noise = _measurements(task), task.law.noise
+    if not noise > 0:
         raise ValueError(f"noise must be > 0 for an interpolation threshold, got channel {task.law}")
     total = task.prior.second_moment(task.rho) + noise
 

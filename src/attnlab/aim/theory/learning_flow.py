@@ -105,6 +105,8 @@ def _teacher(rho: float, nodes: int, spectrum: Any) -> tuple[np.ndarray, np.ndar
     if spectrum is not None:
         x = finite_array("spectrum", spectrum, ndim=1).astype(float)
         return x, np.full(len(x), 1 / len(x))
+    if np.isinf(rho):
+        raise ValueError("rho must be finite: S_2 = W_2 W_2^T")
     root = np.sqrt(rho)
     low, high = (1 - root) ** 2 / root, (1 + root) ** 2 / root
     phi = (np.arange(nodes) + 0.5) * np.pi / nodes
@@ -177,9 +179,7 @@ def sgd_flow(
     >>> round(float(sgd_flow([0.0, 2.0]).overlap[-1]), 4)
     0.4057
     """
-    times = finite_array("times", times, ndim=1).astype(float)
-    if not len(times) or times[0] < 0 or (np.diff(times) < 0).any():
-        raise ValueError(f"times must be sorted numbers >= 0, got {times}")
+    times = _check_times(times)
     check_rho(rho)
     init, width, decay = positive("init", init), positive("width", width), nonnegative("weight_decay", weight_decay)
     one_of("loss", loss, LOSSES)
@@ -198,6 +198,13 @@ def sgd_flow(
     return LearningFlow(q11 - 2 * q12 + flow.q22, 0.0, "asymptotic", bool(solved.success), **course)
 
 
+def _check_times(times: ArrayLike) -> np.ndarray:
+    values = finite_array("times", times, ndim=1).astype(float)
+    if not len(values) or values[0] < 0 or (np.diff(values) < 0).any():
+        raise ValueError(f"times must be sorted numbers >= 0, got {values}")
+    return values
+
+
 def escape_rate(rho: float = 0.5, *, init: float = 0.7, width: float = 1.0, loss: str = "squared_output") -> Prediction:
     r"""dp12/dt at the start, :math:`-2\Phi_{12}t_1 > 0`: no plateau, weak recovery in a time of order one.
 
@@ -206,8 +213,7 @@ def escape_rate(rho: float = 0.5, *, init: float = 0.7, width: float = 1.0, loss
     >>> round(float(escape_rate()), 6)
     0.208623
     """
-    check_rho(rho)
-    init, width = positive("init", init), positive("width", width)
+    init, width, rho = positive("init", init), positive("width", width), positive("rho", rho)
     t1 = width * init
     _, _, phi12 = potential(init**2 * (width**2 + width), t1 * np.sqrt(rho), 1 + rho, loss).value
     return Prediction(float(-2 * phi12 * t1))
@@ -238,8 +244,9 @@ def matrix_flow(
 
     Source: arXiv:2609.03858, theorem 2.  Status: exact for these matrices.
     """
-    S0, S2 = (finite_array(name, S, ndim=2).astype(float) for name, S in (("S0", S0), ("S2", S2)))
-    times, d = finite_array("times", times, ndim=1).astype(float), len(S0)
+    d, decay = len(S0), nonnegative("weight_decay", weight_decay)
+    S0, S2 = (finite_array(name, S, shape=(d, d)).astype(float) for name, S in (("S0", S0), ("S2", S2)))
+    times = _check_times(times)
     q22 = float((S2**2).sum()) / d
 
     def slope(_: float, flat: np.ndarray) -> np.ndarray:
@@ -247,7 +254,7 @@ def matrix_flow(
         q11, q12 = float((S**2).sum()) / d, float((S * S2).sum()) / d
         _, phi11, phi12 = potential(q11, q12, q22, loss).value
         M = phi11 * S + phi12 * S2
-        return np.asarray(-(M @ S + S @ M) - weight_decay / 2 * S).ravel()
+        return np.asarray(-(M @ S + S @ M) - decay / 2 * S).ravel()
 
     solved = solve_ivp(slope, (0.0, float(times[-1])), S0.ravel(), t_eval=times, rtol=1e-7, atol=1e-9)
     return [np.asarray(column).reshape(d, d) for column in solved.y.T]

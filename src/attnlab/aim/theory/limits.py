@@ -21,6 +21,7 @@ from attnlab.aim.spectrum import small_width_mmse as small_width_denoising
 from attnlab.aim.task import Task
 from attnlab.aim.theory.bayes import check_alpha, exact, ridders
 from attnlab.aim.theory.output import LIMIT
+from attnlab.aim.theory.parts import parts_at
 from attnlab.common.arrays import ArrayLike
 from attnlab.common.law import from_law
 from attnlab.common.prediction import Prediction
@@ -125,7 +126,8 @@ def large_alpha_mmse(task: Task, alpha: ArrayLike) -> Prediction:
     r"""Hardmax at many samples: :math:`M \simeq D_\rho^2 Q_0/(c^2 C^2\alpha^2)`, so it never vanishes.
 
     From :math:`\mathbb{E}\|g\|^2 \simeq C/\sqrt{V Q_0}` and F = D_rho Delta, with D_rho = 2 rho - rho^2 (rho < 1), 1
-    above; two tokens: :math:`C = \tfrac{4}{\sqrt{2\pi}}\int\varphi^2/\Phi = 1.441294`.
+    above; two tokens: :math:`C = \tfrac{4}{\sqrt{2\pi}}\int\varphi^2/\Phi = 1.441294`. Untied self-attention has the
+    limit of alpha^2 M for two variances (:mod:`attnlab.aim.theory.parts`), 4/3 of this for rho >= 1.
 
     Source: derived here.  Status: asymptotic (alpha -> infinity).
 
@@ -135,6 +137,9 @@ def large_alpha_mmse(task: Task, alpha: ArrayLike) -> Prediction:
     if not task.law.scale_free:
         raise NotSolved(f"channel must be hardmax without noise for the law of large alpha, got {task.law}")
     values, tau = check_alpha(alpha), 1e-20
+    if task.layout.two_variances:
+        limit = float(task.prior.denoising_mmse(1e-14, task.rho)) * parts_at(task, 1e-14).alpha ** 2
+        return Prediction(np.asarray(limit / np.maximum(values, 1e-150) ** 2)[()], status="asymptotic")
     C = float(task.law.strength(tau, 1.0, task.layout).value) * np.sqrt(tau)
     D, Q = task.prior.small_noise_slope(task.rho), task.prior.second_moment(task.rho)
     law = D**2 * Q / (task.layout.rate * C * np.maximum(values, 1e-150)) ** 2
