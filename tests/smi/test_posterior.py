@@ -154,6 +154,29 @@ def test_a_finer_rule_is_taken_where_it_is_needed():
     assert found.rule.size > first_rule(link).size
 
 
+def ridge(z, e):
+    return z.sum() + 0.05 * e[0]
+
+
+def ridge_density(y, z):
+    return -0.5 * ((y - z.sum()) / 0.05) ** 2
+
+
+def ridge_partition(y, omega, V):
+    v = 2 * V[0, 0] + 0.05**2
+    return -0.5 * ((y - omega.sum()) ** 2 / v + jnp.log(v))
+
+
+def test_a_straight_ridge_between_the_nodes_is_found():
+    """Of two tokens y shows the sum: the sample size is large on nodes that miss the width of the ridge."""
+    closed, grid = (
+        information(Link(2, 1, noise=1, sample=ridge, **density), 0.3 * np.eye(1))
+        for density in ({"log_partition": ridge_partition}, {"log_density": ridge_density})
+    )
+    assert grid.resolved
+    assert abs(grid.size - closed.size) < 1e-4  # 6e-3 on the first nodes
+
+
 @pytest.mark.slow
 def test_importance_sampling_in_twelve_dimensions_ends():
     """Four threads with eigenvalue problems of this size waited for each other for ever."""

@@ -63,6 +63,22 @@ def test_draws_without_a_posterior_count_as_not_resolved():
     assert np.isfinite(found.error)
 
 
+def sum_of_tokens(z, e):
+    return jnp.abs(z.sum()) + 0.05 * e[0]
+
+
+def sum_density(y, z):
+    return -0.5 * ((y - jnp.abs(z.sum())) / 0.05) ** 2
+
+
+@pytest.mark.slow
+def test_weak_recovery_where_the_nodes_miss_a_ridge():
+    # |x| of x = (z_1 + z_2) / sqrt 2 with noise 0.05^2 / 2 is noisy phase retrieval.
+    link = Link(2, 1, noise=1, sample=sum_of_tokens, log_density=sum_density)
+    found, exact = (theory.weak_recovery(x) for x in (link, "phase_retrieval(noise=0.00125)"))
+    assert abs(float(found) - float(exact)) < 3 * np.hypot(found.error, exact.error) + 1e-3
+
+
 @pytest.mark.slow
 def test_the_error_bar_of_the_operator_covers_the_truth():
     link, exact = as_link("causal_attention"), 0.339398

@@ -31,6 +31,9 @@ WHITENED_SIDES = {1: (65, 513, 4001), 2: (31, 43, 61, 85, 121, 171, 241), 3: (17
 RANGE_SIDES = {1: (251, 2001, 4001), 2: (61, 85, 121, 171, 241), 3: (31, 43, 61)}
 POINTS = (64, 128, 256, 512)  # of each component of the proposal
 MARGIN = 1.05  # of the least effective sample size that another rule is expected to keep
+KEPT = 0.9  # share of the sample size expected on finer nodes that becomes the least one; with the margin below 1
+SETTLED = 1e-3  # relative change with the nodes below which an accuracy in doubt is not theirs
+DOUBT = 2e-3  # relative difference of two estimates beyond their errors that puts the nodes in doubt
 
 
 class Rule(NamedTuple):
@@ -57,6 +60,11 @@ class Rule(NamedTuple):
             if place >= lowest and (place == self.place or here * size >= MARGIN * self.least * self.size):
                 return self._replace(place=place)
         return self._replace(place=len(self.sizes) - 1)
+
+    def finer(self, ess: float) -> Rule:
+        """The next size, also from then on: the sample size here was reached without accuracy."""
+        size = self.sizes[self.place + 1]
+        return self._replace(place=self.place + 1, least=max(self.least, KEPT * ess**self.power * size / self.size))
 
     @property
     def at_end(self) -> bool:

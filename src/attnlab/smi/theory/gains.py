@@ -20,7 +20,7 @@ import numpy as np
 from attnlab.common.precision import float64
 from attnlab.smi.draws import matched_weights, replicate_normals
 from attnlab.smi.link import Link
-from attnlab.smi.posterior.moments import Rule, first_rule, one_percent, posterior
+from attnlab.smi.posterior.moments import DOUBT, SETTLED, Rule, first_rule, one_percent, posterior
 from attnlab.smi.posterior.target import coordinates
 
 # Nodes held in memory at once: larger batches leave a processor's cache, smaller ones leave a GPU idle.
@@ -82,6 +82,12 @@ class Gain(NamedTuple):
     def size(self) -> float:
         """tr S."""
         return float(np.trace(self.product.mean(axis=0)))
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the two estimates of S differ by more than their noise."""
+        gap, error = self.gap
+        return abs(gap) > max(DOUBT * self.size, 4 * error, 4 * self.spread, 1e-9)
 
     @property
     def alarm(self) -> str:
@@ -177,8 +183,22 @@ def _side_by_side(
 
 @float64
 def gain(link: Link, V: np.ndarray, points: Points, rule: Rule | None = None) -> Gain:
-    """S at V (R, r, r), with a rule that is refined until it resolves the posterior."""
-    rule = rule or first_rule(link)
+    """S at V (R, r, r), with a rule that is refined until it resolves the posterior.
+
+    A straight ridge has a large sample size on nodes that miss its width. There the two estimates of S differ, and the
+    nodes are refined until S settles; if it does at once, sample and the description of p(y|z) are two laws.
+    """
+    found = _by_sample_size(link, V, points, rule or first_rule(link))
+    doubt = link.route == "grid" and found.in_doubt
+    while doubt and not found.rule.at_end:
+        finer = _by_sample_size(link, V, points, found.rule.finer(found.ess))
+        if np.abs(finer.product - found.product).max() <= SETTLED * abs(found.size):
+            break
+        found = finer._replace(resolved=finer.resolved and not (finer.in_doubt and finer.rule.at_end))
+    return found
+
+
+def _by_sample_size(link: Link, V: np.ndarray, points: Points, rule: Rule) -> Gain:
     while True:
         product, crossed, ess, spread = _side_by_side(link, rule.size, points, roots(V))
         resolved = rule.resolves(ess)
