@@ -1,10 +1,12 @@
 from dataclasses import replace
+from typing import get_type_hints
 
 import numpy as np
 import pytest
 
 from attnlab import aim
 from attnlab.aim.indices import whiten
+from attnlab.lab.formulas.formula import kind_of
 
 
 @pytest.mark.parametrize("rho", [0.5, 2.0, np.inf])
@@ -121,6 +123,10 @@ def test_deep_layers_are_the_layers_applied_in_turn(layers):
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         aim.Task(**arguments)
+
+
+def test_a_mask_is_a_word_on_the_command_line():
+    assert kind_of(get_type_hints(aim.Task)["mask"])[0] == "text"
 
 
 def test_too_few_samples_are_refused():

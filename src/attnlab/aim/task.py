@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -51,7 +52,7 @@ class Task:
     seed: Seed = 0
     tied: bool = True
     attention: str = "self"
-    mask: Any = "full"
+    mask: str | Iterable[Any] = "full"
 
     def __post_init__(self) -> None:
         integer("d", self.d, low=2)

@@ -39,7 +39,7 @@ SEQUENCES = 1024
 NODES = 9
 LOWEST = 1e-4  # smallest V/total that is integrated; below, a power law whose error is stated as 100 %
 BATCHES = 4  # at least
-ACCURACY = 0.005  # relative standard error of E|g|^2 at which no further batch is drawn
+ACCURACY = 0.01  # relative standard error of E|g|^2 at which no further batch is drawn
 PATIENCE = 45.0  # seconds after which none is drawn either
 SILENCE = 2.0
 

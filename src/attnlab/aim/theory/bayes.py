@@ -35,7 +35,7 @@ from attnlab.common.prediction import Prediction
 from attnlab.common.validation import integer, positive, real
 
 DECADES = (-10, 8)  # of Delta in the table, the upper end in units of max(1, 1/rho)
-PER_DECADE = 12
+PER_DECADE = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
