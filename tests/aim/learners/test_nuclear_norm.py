@@ -113,6 +113,21 @@ def test_smallest_trace_at_d_64(alpha):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("attention", ["cross", "self"])
+def test_smallest_nuclear_norm_at_d_50(attention):
+    """Without decay and noise the theory of isotropic measurements holds for self-attention too."""
+    found, law = [], {"tied": False, "attention": attention}
+    for seed in range(4):
+        task = aim.Task(50, seed=seed, **law)
+        X, y = task.sample(task.n_samples(0.3), seed=seed)
+        S = aim.NuclearNorm(**law, tol=1e-5).fit(X, y).S_
+        found.append(((S - task.S) ** 2).sum() / 50)
+    expected = float(theory.erm(0.3, 0.5, **law))
+    # finite size leaves 2 to 8 % at d = 50 to 80; two standard errors
+    assert abs(np.mean(found) / expected - 1) < 0.08 + np.std(found, ddof=1) / expected
+
+
+@pytest.mark.slow
 def test_smallest_trace_recovers_beyond_its_threshold():
     task, X, y = planted(0, 64, 0.24)
     assert ((aim.NuclearNorm(tol=1e-5).fit(X, y).S_ - task.S) ** 2).sum() / 64 < 1e-3
