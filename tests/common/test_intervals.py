@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from attnlab.common.composed import Exponential, Extreme, Magnitude
-from attnlab.common.intervals import Fixed, Jackknife, LogRatio, Middle, Replicates, Share
+from attnlab.common.intervals import ROUNDING, Fixed, Jackknife, LogRatio, Middle, Replicates, Share
 
 
 @dataclass
@@ -172,6 +172,14 @@ def test_extremes_over_settings_are_covered_at_least_as_often_as_said(means, lar
 @pytest.mark.parametrize("mean", [0.0, 0.3, 3.0])
 def test_magnitudes_are_covered_at_least_as_often_as_said(mean, simulation):
     assert simulation.safe(lambda z: Magnitude(Replicates(mean + z)), mean, (5,))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_numbers_that_differ_by_rounding_alone_have_no_spread(scale):
+    for width, finite in ((0.7 * ROUNDING, False), (1.4 * ROUNDING, True)):
+        x = scale * np.array([1.0, 1.0 + width])
+        for found in (Replicates(x), LogRatio(np.array([x, np.full(2, scale)]), np.array([1, -1]))):
+            assert np.isfinite(found.interval(0.95)[1] - found.value) == finite
 
 
 @pytest.mark.parametrize(

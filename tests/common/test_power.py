@@ -77,10 +77,11 @@ def test_the_replicates_needed_for_a_share_are_the_fewest(value):
     assert _holds(x, n, holds)
 
 
-@pytest.mark.parametrize("holds", [(3.0, math.inf), (-9.0, 4.0), (3.0, 9.0)])
+@pytest.mark.parametrize("holds", [(3.0, math.inf), (-9.0, 4.0), (3.0, 9.0), (0.5, math.inf)])
 def test_the_replicates_needed_for_a_mean_are_the_fewest(holds):
-    # mean 3.5, variance 7, and half a unit to the threshold
-    fewest = next(k for k in range(5, 1000) if stats.t.ppf(0.975, k - 1) * math.sqrt(7 / k) <= 0.5)
+    # mean 3.5 and variance 7
+    distance = min(abs(3.5 - bound) for bound in holds)
+    fewest = next(k for k in range(5, 1000) if stats.t.ppf(0.975, k - 1) * math.sqrt(7 / k) <= distance)
     assert replicates_needed(Replicates(np.array([1.0, 2.0, 4.0, 7.0])), holds, 0.95) == fewest
     assert 2 < replicates_needed(Replicates(np.array([1.0, 7.0])), (0.0, math.inf), 0.95) < 20
 
