@@ -16,7 +16,6 @@ from attnlab.common.stopping import ended
 from attnlab.common.validation import integer, nonnegative, positive
 from attnlab.smi.learners.predictor import DirectionsPredictor
 from attnlab.smi.link import Link
-from attnlab.smi.links.attention import check_rows, probabilities
 from attnlab.smi.outputs import mean_function
 
 
@@ -75,8 +74,7 @@ class GradientDescent(DirectionsPredictor):
         rate, ridge = positive("step", self.step), nonnegative("ridge", self.ridge)
         tol = positive("tol", self.tol)
         X, y = self._check_data(X, y)
-        if self.law.read_outputs is check_rows:
-            y = probabilities(y)
+        y = self._outputs(y)
         if not np.isfinite(slope := _slope_size(self.law)) or slope == 0:
             raise ValueError(f"link {self.law} has a mean output without a gradient; give it a smooth mean")
         rng = stream(self.random_state, "learner", "smi")

@@ -17,6 +17,7 @@ from attnlab.common.tokens import check_targets, check_tokens
 from attnlab.common.validation import one_of
 from attnlab.smi.check import checked
 from attnlab.smi.link import Link
+from attnlab.smi.links.attention import check_rows, probabilities
 from attnlab.smi.outputs import mean_function, spread_mean
 
 PREDICTIONS = ("plug-in", "bayes")
@@ -43,6 +44,10 @@ class DirectionsPredictor(SequenceRegressor):
         y = check_targets(y, len(X), shape=output_shape(law))
         return X, law.read_outputs(y) if law.read_outputs is not None else y
 
+    def _outputs(self, y: np.ndarray) -> np.ndarray:
+        """y as a prediction is: softmax rows where their logarithms are given."""
+        return probabilities(y) if self.law.read_outputs is check_rows else y
+
     def predict(self, X: Any) -> np.ndarray:
         """Outputs of fresh sequences (n, T, d)."""
         check_is_fitted(self, "W_")
@@ -51,6 +56,11 @@ class DirectionsPredictor(SequenceRegressor):
         if one_of("prediction", getattr(self, "prediction", "plug-in"), PREDICTIONS) == "plug-in":
             return _plug_in(self.law, z)
         return spread_mean(self.law, z, self.V_)
+
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 over all entries; y as ``fit`` takes it."""
+        return super().score(X, self._outputs(np.asarray(y)), sample_weight)
 
 
 @functools.lru_cache(maxsize=256)
