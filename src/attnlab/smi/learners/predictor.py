@@ -57,7 +57,6 @@ class DirectionsPredictor(SequenceRegressor):
             return _plug_in(self.law, z)
         return spread_mean(self.law, z, self.V_)
 
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 over all entries; y as ``fit`` takes it."""
         return super().score(X, self._outputs(np.asarray(y)), sample_weight)
