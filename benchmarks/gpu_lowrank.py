@@ -1,7 +1,6 @@
 """Heads of low rank through ``mha.learn``: ``python -m benchmarks.gpu --only mha,lowrank --seconds 500``.
 
-The layer whose time is not known comes first, with all of the time, then two smaller ones for the growth; the last has
-the size of an attention layer of MiniLM.
+The first has the size of an attention layer of MiniLM and all of the time, then smaller ones for the growth.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from benchmarks.gpu_mha import recover
 from benchmarks.harness import Row, say
 
 # Heads, width, tokens and rank.
-LADDER = ((12, 256, 16, 32), (12, 128, 12, 16), (12, 64, 8, 8), (12, 384, 16, 32))
+LADDER = ((12, 384, 16, 32), (12, 256, 16, 32), (12, 128, 12, 16), (12, 64, 8, 8))
 TINY = ((2, 8, 4, 2), (3, 10, 4, 2))
 
 

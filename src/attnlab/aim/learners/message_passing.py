@@ -151,4 +151,5 @@ def _distances(S: Any, old: Any, truth: Any) -> list[float]:
     pairs = [(S - old, S - old), (S, S)]
     if truth is not None:
         pairs += [(S - truth, S - truth), (S, truth)]
-    return [float((a * b).sum()) / len(S) for a, b in pairs]
+    sums = [(a * b).sum() for a, b in pairs]  # all are under way on a device before the first is waited for
+    return [float(each) / len(S) for each in sums]
