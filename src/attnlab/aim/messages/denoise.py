@@ -15,6 +15,7 @@ import numpy as np
 
 from attnlab.aim.messages import polynomial
 from attnlab.aim.spectrum import singular, tied
+from attnlab.aim.spectrum.quadrature_rules import NO_NOISE
 
 SMALLEST = 1e-8  # singular value, in units of the largest, that the root of an eigenvalue of R^T R resolves
 # Share of the error of the posterior mean that a polynomial may add to it, and the largest width it is used at: beyond,
@@ -29,9 +30,11 @@ def denoise(R: Any, noise: float, rho: float, *, symmetric: bool = True) -> Any:
     U xi(s) V^T = R V (xi(s)/s) V^T needs the eigenvectors of R^T R alone, in half the time of U, s and V. The
     square costs no digits that count: xi(s)/s is smooth in s^2.
     """
+    noise = max(noise, NO_NOISE)
     if symmetric:
         allowed = SHARE * float(tied.denoising_mmse(noise, rho))
-        return _function(R, lambda x: tied.shrink(x, noise, rho, clip=True), allowed)
+        ends = tied.edges(noise, rho)
+        return _function(R, lambda x: tied.shrink(x, noise, rho, clip=True), allowed, (ends[0], ends[-1]))
 
     def ratio(x: np.ndarray) -> np.ndarray:
         s = np.sqrt(np.maximum(x, SMALLEST**2 * max(x.max(), noise)))
@@ -39,17 +42,18 @@ def denoise(R: Any, noise: float, rho: float, *, symmetric: bool = True) -> Any:
 
     # R multiplies the function of R^T R, and its error with it
     allowed = SHARE * float(singular.denoising_mmse(noise, rho)) / (1 + noise)
+    bulk = (0.0, singular.edges(noise, rho)[-1] ** 2)
     if isinstance(R, np.ndarray):
-        return R @ _function(R.T @ R, ratio, allowed)
-    return _product(R, _function(_square(R), ratio, allowed))
+        return R @ _function(R.T @ R, ratio, allowed, bulk)
+    return _product(R, _function(_square(R), ratio, allowed, bulk))
 
 
-def _function(M: Any, f: Callable[[np.ndarray], np.ndarray], allowed: float) -> Any:
+def _function(M: Any, f: Callable[[np.ndarray], np.ndarray], allowed: float, bulk: tuple[float, float]) -> Any:
     """f(M): by products on an accelerator where few suffice, otherwise from the eigenvectors."""
     if isinstance(M, np.ndarray):
         x, V = np.linalg.eigh(M)
         return (V * f(x)) @ V.T
-    if _multiplies(M) and (found := polynomial.function(M, f, allowed)) is not None:
+    if _multiplies(M) and (found := polynomial.function(M, f, allowed, bulk)) is not None:
         return found
     x, V = _eigh(M)
     return _spectral(V, jnp.asarray(f(np.asarray(x))))

@@ -27,17 +27,29 @@ NODES = 2048
 STEPS, MARGIN = 30, 0.02
 
 
-def function(M: jax.Array, f: Callable[[np.ndarray], np.ndarray], allowed: float) -> jax.Array | None:
-    """f(M) with a mean square error of about ``allowed`` for each eigenvalue; None where that takes too many terms."""
+def function(
+    M: jax.Array, f: Callable[[np.ndarray], np.ndarray], allowed: float, bulk: tuple[float, float]
+) -> jax.Array | None:
+    """f(M) with a mean square error of about ``allowed`` for each eigenvalue; None where that takes too many terms.
+
+    Most eigenvalues are expected in ``bulk``: where f needs too many terms there, nothing is asked of M.
+    """
+    if terms(series(f, *bulk), allowed) is None:
+        return None
     low, high = interval(M)
     c = series(f, low, high)
+    if (found := terms(c, allowed)) is None:
+        return None
+    size, count = found
+    value = _evaluate(M, low, high, jnp.asarray(blocks(c[: size * count], size)))
+    # a value of f is at most the sum of |c|: a larger one comes from an eigenvalue beyond the interval
+    return value if float(jnp.vdot(value, value)) <= len(M) * np.abs(c).sum() ** 2 else None
+
+
+def terms(c: np.ndarray, allowed: float) -> tuple[int, int] | None:
+    """The fewest terms beyond which the series has a mean square of at most ``allowed``."""
     rest = np.cumsum(c[::-1] ** 2)[::-1] / 2
-    for block, count in TERMS:
-        if rest[block * count] <= allowed:
-            found = _evaluate(M, low, high, jnp.asarray(blocks(c[: block * count], block)))
-            # a value of f is at most the sum of |c|: a larger one comes from an eigenvalue beyond the interval
-            return found if float(jnp.vdot(found, found)) <= len(M) * np.abs(c).sum() ** 2 else None
-    return None
+    return next((found for found in TERMS if rest[found[0] * found[1]] <= allowed), None)
 
 
 def series(f: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> np.ndarray:
