@@ -120,7 +120,7 @@ class Verdict:
         assert self.measured is not None
         return self.claim.holds.decide(self.measured.interval(1 - 10**exponent))
 
-    @property
+    @functools.cached_property
     def replicates_needed(self) -> float:
         """For an undecided claim, the replicates that would decide it at the present value and noise; otherwise NaN."""
         if self.status != "undecided" or self.measured is None or not math.isfinite(self.measured.value):

@@ -70,6 +70,7 @@ def spread(values: np.ndarray, scale: float) -> float:
     return float(np.std(np.sort(values), ddof=1))
 
 
+# What does not depend on the level is kept: an extreme asks hundreds of parts for their intervals at many levels.
 @dataclass(frozen=True)
 class _Sample:
     """One number for each independent replicate."""
@@ -85,14 +86,18 @@ class _Sample:
 class Replicates(_Sample):
     """The mean of one number for each independent replicate."""
 
-    @property
+    @functools.cached_property
     def value(self) -> float:
         """The mean."""
         return float(np.mean(self.values))
 
+    @functools.cached_property
+    def _deviation(self) -> float:
+        return spread(self.values, float(np.abs(self.values).max()))
+
     def interval(self, level: float) -> Bounds:
         """Student's interval."""
-        half = half_width(level, self.units, spread(self.values, float(np.abs(self.values).max())))
+        half = half_width(level, self.units, self._deviation)
         return self.value - half, self.value + half
 
 
@@ -113,7 +118,7 @@ class LogRatio:
         if np.any(self.numbers.mean(axis=1) <= 0):
             raise ValueError("a ratio of means needs positive means")
 
-    @property
+    @functools.cached_property
     def value(self) -> float:
         """The ratio of the means."""
         return float(np.prod(self.numbers.mean(axis=1) ** self.powers))
@@ -123,10 +128,13 @@ class LogRatio:
         """Replicates."""
         return int(self.numbers.shape[1])
 
+    @functools.cached_property
+    def _deviation(self) -> float:
+        return spread(self.powers @ (self.numbers / self.numbers.mean(axis=1, keepdims=True)), 1.0)
+
     def interval(self, level: float) -> Bounds:
         """Student's interval of the logarithm, as factors."""
-        relative = self.powers @ (self.numbers / self.numbers.mean(axis=1, keepdims=True))
-        half = half_width(level, self.units, spread(relative, 1.0))
+        half = half_width(level, self.units, self._deviation)
         return self.value * math.exp(-half), self.value * exp(half)
 
 
@@ -157,10 +165,14 @@ class Jackknife:
         """Replicates."""
         return len(self.left_out)
 
+    @functools.cached_property
+    def _deviation(self) -> float:
+        return (self.units - 1) * spread(self.left_out, abs(self.full))
+
     def interval(self, level: float) -> Bounds:
         """Student's interval around the value."""
         # (k - 1)^2 / k of the variance of the k values
-        half = half_width(level, self.units, (self.units - 1) * spread(self.left_out, abs(self.full)))
+        half = half_width(level, self.units, self._deviation)
         return self.full - half, self.full + half
 
 

@@ -77,11 +77,14 @@ class Records:
 
     def where(self, **conditions: Any) -> Records:
         """Keep the rows with these exact values; an unknown name or an empty answer is an error that says so."""
-        kept = self._only(lambda row: all(row.get(k, _ABSENT) == v for k, v in conditions.items()))
-        if not kept:
+        rows = self.rows
+        places: Sequence[int] = range(len(rows))
+        for name, value in conditions.items():  # each over what the last one left: figures ask thousands of times
+            places = [i for i in places if rows[i].get(name, _ABSENT) == value]
+        if not places:
             words = ", ".join(f"{name} = {value}" for name, value in conditions.items())
             raise LookupError(f"no finished cell with {words}")
-        return kept
+        return self._at(places)
 
     def _only(self, wanted: Callable[[Row], bool]) -> Records:
         return self._at([i for i, row in enumerate(self.rows) if wanted(row)])

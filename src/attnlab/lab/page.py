@@ -111,7 +111,7 @@ class Chapter:
 
 
 def report(results: Sequence[Result], folder: str | os.PathLike[str], *, waiting: Sequence[str] = ()) -> Path:
-    """Draw what has changed, write the numbers and the page; return the page's path.
+    """Draw what has changed, write the page and at last its numbers; return the page's path.
 
     Parameters
     ----------
@@ -126,7 +126,8 @@ def report(results: Sequence[Result], folder: str | os.PathLike[str], *, waiting
         for entry in entries:
             if entry.problem and not waiting:  # while a run goes on, the page alone says it
                 log.warning(entry.problem)
-        (out / "claims.json").write_text(json.dumps(ledger.entries(results), indent=1, ensure_ascii=False) + "\n")
+        if not waiting:
+            (out / "claims.json").write_text(json.dumps(ledger.entries(results), indent=1, ensure_ascii=False) + "\n")
         page = out / "index.html"
         # Renamed into place: a reader never sees half a page.
         draft = out / ".index.html.part"

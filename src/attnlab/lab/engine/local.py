@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from attnlab.common.threads import single_threaded_blas
 from attnlab.lab.engine import compiled
 from attnlab.lab.engine.dask import Cluster
 from attnlab.lab.engine.quiet import QUIET, quiet_dask, same_environment
@@ -52,6 +53,8 @@ class LocalWorkers(Cluster):
             "distributed.comm.timeouts.connect": "5s",
         }
         with (
+            # the process above them draws and judges: threads of its BLAS would wait for cores that the workers have
+            single_threaded_blas(),
             same_environment(),
             quiet_dask(),
             dask.config.set(settings),
