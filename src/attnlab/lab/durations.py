@@ -10,7 +10,8 @@ import dataclasses
 import functools
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from attnlab.common.figure import Figure
 from attnlab.common.systems import own_files
@@ -47,6 +48,13 @@ def of_run(cells: Iterable[float]) -> float:
     return START + sum(minutes + DRAWING for minutes in known) if known else 0.0
 
 
+def on_two_cores(runs: Mapping[str, Any]) -> float | None:
+    """Minutes of the run of a ledger; None for a confirmation alone and for a run with an accelerator."""
+    if (first := runs.get("1")) is None or set(first.get("devices", ())) - {"cpu"}:
+        return None
+    return max(SHORTEST, round(first["seconds"] / 60 / CORES, 2))
+
+
 def main(ledger: str) -> None:
     """Bring the times of a ledger into the files of the systems.
 
@@ -58,9 +66,8 @@ def main(ledger: str) -> None:
     written = read(ledger)
     content = {name: dict(stated().get(name, {})) for name in sorted(registry.figures())}
     for name in content.keys() & written["figures"].keys():
-        if (first := written["figures"][name].get("1")) is None:  # confirmed only
+        if (taken := on_two_cores(written["figures"][name])) is None:
             continue
-        taken = max(SHORTEST, round(first["seconds"] / 60 / CORES, 2))
         known = content[name].get(written["scale"])
         content[name][written["scale"]] = min(taken, known) if isinstance(known, float) else taken
     for system, file in own_files(FILE).items():

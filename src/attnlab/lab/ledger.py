@@ -218,6 +218,7 @@ def _made(result: Result) -> dict[str, Any]:
         "seconds": round(result.seconds),
         "code": sorted({code for _, code in result.made.versions}),
         "versions": result.versions,
+        "devices": sorted(result.made.devices - {""}),
     }
 
 
