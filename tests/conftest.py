@@ -45,10 +45,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keep no more compiled programs than a command would; workers of xdist leave that to the process above them."""
-    from attnlab.lab.engine.compiled import tidy
+    from attnlab.common.cache import tidy
+    from attnlab.lab.engine.compiled import LIMIT
 
     if COMPILED.exists() and not hasattr(session.config, "workerinput"):
-        tidy(COMPILED)
+        tidy(COMPILED, LIMIT)
 
 
 @pytest.fixture

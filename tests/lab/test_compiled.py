@@ -63,11 +63,3 @@ def test_a_home_that_cannot_be_written_keeps_nothing(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert compiled.environment() == {}
-
-
-def test_the_oldest_go_beyond_the_limit(tmp_path):
-    for age, name in enumerate("abcd"):
-        (tmp_path / name).write_bytes(b"x" * 10)
-        os.utime(tmp_path / name, (age, age))
-    compiled.tidy(tmp_path, limit=25)
-    assert {path.name for path in tmp_path.iterdir()} == {"c", "d"}

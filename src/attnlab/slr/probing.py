@@ -18,11 +18,14 @@ import numpy as np
 from jaxtyping import Float
 from scipy import special
 
+from attnlab.common.cache import home, tidy
 from attnlab.common.validation import finite_array
 from attnlab.slr.sentences import Clauses
 
 MODEL = "all-MiniLM-L6-v2"
 BATCH = 64
+# Bytes of states that are kept on disk; a run at paper scale makes 11 GB of them.
+LIMIT = 4 * 2**30
 
 
 def cls_states(sentences: Sequence[str]) -> Float[np.ndarray, "n levels width"]:
@@ -39,14 +42,15 @@ def clause_states(clauses: Clauses) -> Float[np.ndarray, "n levels states width"
 def _cached(kind: str, text: Any, compute: Any) -> np.ndarray:
     """The states of this text from the cache, or computed and put there; half precision on disk."""
     name = hashlib.sha256(json.dumps([MODEL, kind, text]).encode()).hexdigest()[:32]
-    folder = Path(os.environ.get("ATTNLAB_CACHE", Path.home() / ".cache" / "attnlab"))
-    path = folder / f"states-{name}.npy"
+    folder = home() / "states"
+    path = folder / f"{name}.npy"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{secrets.token_hex(4)}.tmp")
         with open(draft, "wb") as file:
             np.save(file, compute().astype(np.float16))
         os.replace(draft, path)
+        tidy(folder, LIMIT)
     return np.asarray(np.load(path, allow_pickle=False), dtype=np.float32)
 
 

@@ -12,6 +12,8 @@ import os
 import platform
 from pathlib import Path
 
+from attnlab.common.cache import home, tidy
+
 # ATTNLAB_COMPILED=off compiles everything anew; JAX_COMPILATION_CACHE_DIR, where it is set, is left as it is.
 SWITCH = "ATTNLAB_COMPILED"
 # Bytes that are kept; the programs that were written first go first.
@@ -29,7 +31,7 @@ def environment() -> dict[str, str]:
         kept.mkdir(parents=True, exist_ok=True, mode=0o700)
         if kept.stat().st_uid != os.getuid():  # what lies there is executed
             return {}
-        tidy(kept)
+        tidy(kept, LIMIT)
     except OSError:  # a home that cannot be written
         return {}
     return {
@@ -38,21 +40,9 @@ def environment() -> dict[str, str]:
     }
 
 
-def tidy(folder: Path, limit: int = LIMIT) -> None:
-    """Remove the oldest programs until the rest is within the limit."""
-    files = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir() if path.is_file())
-    total = sum(size for _, size, _ in files)
-    for _, size, path in files:
-        if total <= limit:
-            break
-        path.unlink(missing_ok=True)
-        total -= size
-
-
 def folder() -> Path:
     """Where the programs of this processor are."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "attnlab" / "compiled" / processor()
+    return home() / "compiled" / processor()
 
 
 def processor() -> str:
