@@ -90,6 +90,7 @@ def equivalences(Theta: ArrayLike, W: ArrayLike, tokens: int, *, tolerance: floa
     theta, w = check_layer(Theta, W)
     tokens = integer("tokens", tokens, low=1)
     tolerance = positive("tolerance", tolerance)
+    # A pattern of one token is the number one: the outputs show the sum of all W and no Theta.
     if tokens == 1:
         return Equivalences((), (tuple(range(len(theta))),), ())
     free = _free_heads(w, tolerance)
@@ -131,6 +132,7 @@ def align(
     if tokens != 2:
         return plain
     signed = _match(found, reference, signed=True)
+    # The linear term of a flip is in w_error: a flip must not be chosen for the error of Theta alone.
     return min(plain, signed, key=lambda a: max(a.theta_error, a.w_error))
 
 
@@ -167,6 +169,7 @@ def _flippable(theta: np.ndarray, w: np.ndarray, heads: list[int], tolerance: fl
     """Minimal sets S whose W sum to zero; with a zero head in the layer every single head can flip."""
     sizes = np.linalg.norm(theta, axis=(1, 2))
     moving = [i for i in heads if sizes[i] > tolerance * sizes.max()]
+    # A head with Theta = 0 takes up the linear term of any flip.
     if len(moving) < len(heads):
         return tuple((i,) for i in moving)
     scale = tolerance * np.linalg.norm(w, axis=(1, 2)).max()
@@ -174,6 +177,7 @@ def _flippable(theta: np.ndarray, w: np.ndarray, heads: list[int], tolerance: fl
     many = len(moving) > _MAX_SUBSET_HEADS
     for size in (2, len(moving)) if many else range(2, len(moving) + 1):
         for subset in combinations(moving, size):
+            # Sizes rise, so that the smaller sets are known.
             minimal = not any(set(smaller) <= set(subset) for smaller in found)
             if minimal and np.linalg.norm(w[list(subset)].sum(axis=0)) <= scale * size:
                 found.append(subset)
@@ -185,6 +189,7 @@ def _canonical(theta: np.ndarray, w: np.ndarray, tolerance: float) -> _Canonical
     free = _free_heads(w, tolerance)
     groups = _groups(theta, [i for i in range(len(theta)) if i not in free], tolerance)
     first = [group[0] for group in groups]
+    # The shape is given for the case that all heads are free.
     summed = np.array([w[group].sum(axis=0) for group in groups]).reshape(-1, *w.shape[1:])
     return _Canonical(theta[first], summed, tuple(first))
 
@@ -198,6 +203,7 @@ def _match(found: _Canonical, reference: _Canonical, *, signed: bool) -> Alignme
     relative, best = distance.min(axis=2) / scale, distance.argmin(axis=2)
     # A zero reference head is matched by absolute distance: nothing is relative to it.
     relative = np.where(scale > 1e-300, relative, distance.min(axis=2))
+    # An infinite cost would forbid a pair, and the assignment could fail.
     own, other = linear_sum_assignment(np.minimum(relative, 1e150))
     partner = dict(zip(own.tolist(), other.tolist(), strict=True))
     complete = len(partner) == len(reference.theta)
@@ -218,6 +224,7 @@ def _w_error(w: np.ndarray, w_ref: np.ndarray, partner: dict[int, int], signs: l
         matched[r] = sign * w[t]
         if sign < 0:
             linear += 2 * w[t]
+    # A head without a partner should not be there: all of its W is error.
     extra = w[[t for t in range(len(w)) if t not in partner.values()]]
     squared = np.sum((matched - w_ref) ** 2) + np.sum(linear**2) + np.sum(extra**2)
     return float(np.sqrt(squared / max(np.sum(w_ref**2), np.finfo(float).tiny)))

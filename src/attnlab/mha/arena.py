@@ -15,7 +15,7 @@ from attnlab.mha.learners.sculpting import SculptingLearner
 from attnlab.mha.task import Task
 from attnlab.mha.theory import examples_needed
 
-MOMENT_WIDTH = 16
+MOMENT_WIDTH = 16  # MomentLearner refuses wider tokens
 
 _PLANTED = {"d": 8, "k": 4, "n_heads": 2, "rho": 2.0}
 _PAPER = {"d": 12, "n_heads": 3}
@@ -32,6 +32,7 @@ def _race(task: Any, n: int) -> Any:
 
 def _sculpting(task: Any, n: int) -> Any:
     _enough(task, n)
+    # As sculpting.agreement.rows_needed counts.
     needed = 6 * task.d**2 // (task.tokens - 1) + 20
     if n * task.tokens < needed:
         raise Declined(f"needs {needed} rows")
@@ -50,6 +51,7 @@ def _gradient(task: Any, n: int) -> Any:
 
 
 def _enough(task: Any, n: int) -> None:
+    # The task may be another system's: only its sizes enter the count.
     law = Task(task.d, task.tokens, _heads(task), d_out=task.sample(1, 0)[1].shape[-1])
     needed = examples_needed(law)
     if n < needed:

@@ -87,6 +87,7 @@ def certify(
     n, losses = len(errors), np.mean(errors**2, axis=(1, 2))
     bounded = label_bound is not None and np.isfinite(output_bound)
     if bounded and label_bound is not None:
+        # The loss is a mean of squares, none of which is larger.
         b = (output_bound + label_bound) ** 2
     else:
         b = positive("cut", cut) if cut else np.inf
@@ -115,6 +116,7 @@ def empirical_bernstein(losses: np.ndarray, b: float, delta: float) -> float:
     if n < 2 or not np.isfinite(b):
         return np.inf
     log = np.log(2 / delta)
+    # The theorem is about the unbiased variance.
     return float(losses.mean() + np.sqrt(2 * losses.var(ddof=1) * log / n) + 7 * b * log / (3 * (n - 1)))
 
 

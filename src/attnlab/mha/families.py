@@ -89,6 +89,7 @@ class Opposite(Family):
 
     def bend(self, theta: np.ndarray, w: np.ndarray) -> Layer:
         """Move the later heads to plus or minus the first."""
+        # The first sign, a plus, belongs to head 0, which stays: head 1 is near its negative.
         bent = with_norm(_signs(len(theta)) * theta[0] + 0.2 * theta, self.rho)
         return np.concatenate([theta[:1], bent[1:]]), w
 

@@ -76,6 +76,7 @@ class RoundingInstance:
         u = np.rint(self.inner_products(tokens)).astype(int)
         stairs = _staircase(int(u.max()) + 1, self.q, self.p)
         _, heights = _jumps(self.secret, self.q, self.p)
+        # The balancing head has no gate: its share is that of C u, one half at u = 0.
         return _gated(tokens, stairs[u] - heights.sum() * expit(self.steepness * u), self.M)
 
 
@@ -112,6 +113,7 @@ def hard_instance(
     d = integer("d", d, low=2)
     size = integer("size", size, low=1, high=d - 1)
     C = 2.0 if steepness is None else positive("steepness", steepness)
+    # Coordinate 0 is the gate and stays out of the secret.
     secret = tuple(sorted(int(j) for j in 1 + rng.permutation(d - 1)[:size]))
     a, b, beta = parity_heads(size, C)
     M = _rotation(d, rng)
@@ -124,11 +126,13 @@ def hard_instance(
 
 def parity_heads(size: int, steepness: float = 2.0) -> tuple[np.ndarray, np.ndarray, float]:
     """Weights a, gates b and constant beta of the heads that make a parity of ``size`` bits, idle heads left out."""
+    # With the gate open head i has log-odds 2 C (N - i + 1/2): a step from N = i - 1 to N = i.
     gates = -steepness * (np.arange(size + 1) - 0.5)
     N = np.arange(size + 1)
     system = np.zeros((size + 2, size + 2))
     system[:-1, :-1] = expit(2 * steepness * N[:, None] + 2 * gates)
     system[:-1, -1] = -1
+    # The sum of a is zero: with the gate closed all patterns are equal, and the values have to cancel.
     system[-1, :-1] = 1
     solved = np.linalg.solve(system, np.append((-1.0) ** N, 0.0))
     a, beta = solved[:-1], float(solved[-1])
@@ -156,6 +160,7 @@ def gf2_crack(X: ArrayLike, y: ArrayLike) -> tuple[int, ...] | None:
     two_values = max(np.ptp(ratio[large]), np.ptp(ratio[~large])) < 1e-6 * ratio.max()
     if not two_values:
         return None
+    # The column of ones is the unknown constant: which of the two values belongs to chi = 1.
     bits = np.column_stack([z[opened, 1:] < 0, np.ones(len(ratio), dtype=bool)])
     solution = _solve_gf2(bits, large)
     return None if solution is None else tuple(int(j) + 1 for j in np.flatnonzero(solution[:-1]))
@@ -173,22 +178,26 @@ def _solve_gf2(A: np.ndarray, b: np.ndarray) -> np.ndarray | None:
         system[[column, pivot]] = system[[pivot, column]]
         others = system[:, column].copy()
         others[column] = False
-        system[others] ^= system[column]
+        system[others] ^= system[column]  # addition over GF(2)
+    # Rows beyond the unknowns have become zero on the left: a one on the right contradicts.
     return None if system[unknowns:, -1].any() else system[:unknowns, -1]
 
 
 def _rounding(q: int, p: int, length: int, C: float, noise_std: float, rng: np.random.Generator) -> RoundingInstance:
     q = integer("q", q, low=2)
+    # The bits of a then run over all of Z_q.
     if q & (q - 1):
         raise ValueError(f"q must be a power of two, got {q}")
     p = integer("p", p, low=2, high=q)
     length = integer("length", length, low=1)
+    # Never zero: the bits of an a_i with s_i = 0 would have no part in the label.
     secret = tuple(int(s) for s in rng.integers(1, q, length))
     weights = _bit_weights(secret, q)
     d = 1 + len(weights)
     M = _rotation(d, rng)
     places, heights = _jumps(secret, q, p)
     theta = np.zeros((len(places) + 1, d, d))
+    # Log-odds are C u, and C (u - place + 1/2) where the gate is open; the last head balances and has no gate.
     theta[:, range(1, d), range(1, d)] = C / 2 * weights
     theta[:-1, 0, 0] = -C / 2 * (places - 0.5)
     w = np.append(heights, -heights.sum())[:, None, None] * M

@@ -126,6 +126,7 @@ class Task:
 
     def sample(self, n: int, seed: Seed = 0) -> tuple[Float[np.ndarray, "n k d"], Float[np.ndarray, "n k o"]]:
         """Draw ``n`` labelled examples; the same seed gives the same numbers, at every noise level the same tokens."""
+        # One root: a Generator as seed would be advanced by each of the two streams.
         n, root = integer("n", n, low=1), seed_sequence(seed)
         X = self.tokens_of(n, root)
         y = attention(X, *self.layer)

@@ -147,6 +147,7 @@ def levenberg_marquardt_on_device(rows: Rows, theta: np.ndarray, *, budget: Budg
 
     def steps_from(at: _Point) -> Callable[[float], _Point]:
         H, g = normal_equations(placed, at.theta, at.w, at.factor)
+        # In JAX a factor that fails is NaN and no exception: so is the error, which is then not lower, and mu grows.
         return lambda mu: _Point.at(placed, at.theta + damped_step(H, g, jnp.asarray(mu)).reshape(theta.shape))
 
     end, history, reason = damped_steps(_Point.at(placed, first), steps_from, watch)

@@ -96,6 +96,7 @@ class Linearised:
     def solve(self, mu: float) -> np.ndarray:
         """The step, ``(m, d, d)``: (J^T J + mu D) x = J^T R by preconditioned conjugate gradients."""
         m, d, _ = self.shape
+        # Damping enters one factor only: a sum of two Kronecker products has no cheap inverse.
         keys = linalg.cho_factor(self.S + mu * np.diag(np.diag(self.S)))
 
         def scaled(v: np.ndarray) -> np.ndarray:

@@ -60,6 +60,7 @@ def levenberg_marquardt(rows: Rows, theta: np.ndarray, *, basis: np.ndarray | No
     with single_threaded_blas() if theta.size < _SMALL else nullcontext():
         watch = StopRule(**limits)
         if basis is None and np.isfinite(watch.deadline):
+            # Before the first step nothing else is known of its length.
             watch.longest = step_seconds(len(rows), *theta.shape[:2])
 
         def steps_from(at: Projected) -> Callable[[float], Projected | None]:

@@ -149,6 +149,7 @@ def _block_diagonal(product: Callable[[Factors], Factors], factors: Factors, key
     def probe(one: Array) -> Factors:
         keys = jax.random.split(one, 2)
         signs = tuple(jax.random.rademacher(k, f.shape, dtype=f.dtype) for k, f in zip(keys, factors, strict=True))
+        # Hutchinson: over random signs s the mean of s * (H s) is the diagonal of H.
         return jax.tree.map(lambda s, p: jnp.mean(s * p, axis=(1, 2), keepdims=True), signs, product(signs))
 
     # A loop of the program and not of Python: the product is compiled once and not for each probe.
@@ -160,6 +161,7 @@ def _block_diagonal(product: Callable[[Factors], Factors], factors: Factors, key
 @jax.jit
 def balance(factors: Factors) -> Factors:
     """The same products A B^T with A^T A = B^T B."""
+    # The singular values are those of the r x r product of both triangles, not of a d x d matrix.
     (left, lower), (right, other) = (jnp.linalg.qr(F) for F in factors)
     u, sizes, vt = jnp.linalg.svd(lower @ other.transpose(0, 2, 1))
     roots = jnp.sqrt(sizes)[:, None]
@@ -174,6 +176,7 @@ def fit_factors(X: np.ndarray, y: np.ndarray, start: tuple[np.ndarray, np.ndarra
     keys = (jax.random.fold_in(jax.random.key(seed), number) for number in count(1))
 
     def steps_from(at: _Point) -> Callable[[float], _Point]:
+        # One key for all tries at a point, which then differ in mu alone.
         balanced, key = balance(at.factors), next(keys)
 
         def step(mu: float) -> _Point:
@@ -213,6 +216,7 @@ def factor_starts(m: int, d: int, rank: int, rng: np.random.Generator) -> Iterat
     """Random factors with |A B^T| about 1, 3 and 0.3 in turn."""
     while True:
         for strength in STRENGTHS:
+            # An entry of A B^T has standard deviation size^2 sqrt(r), and there are d^2 of them.
             size = np.sqrt(strength / d / np.sqrt(rank))
             A, B = size * rng.standard_normal((2, m, d, rank))
             yield A, B

@@ -49,6 +49,7 @@ def moment_tensor(rows: Rows) -> np.ndarray:
 def decompose(S: np.ndarray, m: int, sweeps: int = _SWEEPS) -> tuple[np.ndarray, np.ndarray]:
     """Attention matrices and projections whose symmetrised product is nearest to S, by alternating least squares."""
     d, outputs = len(S), S.shape[-1]
+    # The first guess takes S for M; the sweeps then account for its second term.
     left, sizes, right = np.linalg.svd(S.reshape(d * d, d * outputs), full_matrices=False)
     theta = (left[:, :m] * np.sqrt(sizes[:m])).T.reshape(m, d, d)
     w = (right[:m].T * np.sqrt(sizes[:m])).T.reshape(m, d, outputs)

@@ -98,6 +98,7 @@ class _Sums:
         values = np.empty((r * k, m, outputs))
         for i in range(m):
             np.matmul(weighted.reshape(r * k, m, d)[:, i], self.fit.W[i], out=values[:, i])
+        # The weighted differences sum to zero, so that plain keys times them are already the covariance.
         np.matmul(keys, weighted.reshape(r, k, m * d), out=self.C[:r])
         np.matmul(keys, values.reshape(r, k, m * outputs), out=self.M[:r].reshape(r, d, m * outputs))
         self._add_products(some.Q, self.M[:r])

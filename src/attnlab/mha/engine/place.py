@@ -29,8 +29,10 @@ def padded(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def full_solver(compute: Compute, m: int, d: int, budget: Budget) -> Callable[..., Fit]:
     """The Levenberg-Marquardt step for all entries of Theta: by BLAS, or on an accelerator when there is one."""
     device = jax_device(compute.device)
+    # An accelerator that was not asked for gets large layers only: it is busy only with large products.
     if device.platform == "cpu" or (compute.device == "auto" and m * d * d < LARGE):
         return fit_rows
+    # H and its factor, eight bytes a number.
     needed, memory = 16 * (m * d * d) ** 2, _memory(device, compute)
     if memory is not None and needed > memory:
         raise ValueError(

@@ -29,6 +29,7 @@ _WITNESSES, _SAME = 4, 1e-3
 
 def short_rows(m: int, d: int, k: int) -> int:
     """Rows of a short fit: enough that a start is judged, few enough that many can be."""
+    # The last term: a row says at most m (k - 1) numbers about the m d^2 of Theta, so d^2 / (k - 1) rows are the least.
     enough = max(600, 5 * m * d + 40 * k, 2 * d * d // max(k - 1, 1))
     # Steps of large layers are cheap in rows, and with twice as many the first start usually succeeds.
     return 2 * enough if m * d * d >= LARGE else enough
@@ -74,6 +75,7 @@ def race(
     contest = _Race(rows, (m, d, rows.K.shape[1]), rng, basis, free, budget or Budget(), solver)
     fits: list[Fit] = []
     for number, start in enumerate(islice(chain([first], starts), max_starts)):
+        # The first start is fitted in any case, so that there is a layer to return.
         if number and contest.budget.spent:
             break
         fit = contest.short_fit(start, number)

@@ -63,6 +63,7 @@ def compiled(X: np.ndarray, y: np.ndarray, m: int, at: np.ndarray, budget: Budge
 def two_tokens(X: np.ndarray, y: np.ndarray, m: int) -> Objective:
     """The error and its slope on two tokens, by BLAS; rows are the last axis of every array."""
     d, outputs, size = X.shape[-1], y.shape[-1], float(np.sum(y**2))
+    # An example is two rows: each token is the query once, with the other token beside it.
     own, other = (tokens.transpose(2, 1, 0).reshape(d, -1) for tokens in (X, X[:, ::-1]))
     parts = (own, other - own, y.transpose(2, 1, 0).reshape(outputs, -1))
     starts = range(0, own.shape[1], _ROWS)
@@ -72,6 +73,7 @@ def two_tokens(X: np.ndarray, y: np.ndarray, m: int) -> Objective:
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         theta, w = flat[: m * d * d].reshape(m, d * d), flat[m * d * d :].reshape(m, d, outputs)
+        # The query itself meets the sum of all W, the difference the W of each head.
         values = np.concatenate([w.sum(axis=0, keepdims=True), w]).reshape(-1, outputs).T.copy()
         by_theta, by_values, error = np.zeros_like(theta), np.zeros_like(values), 0.0
         for query, delta, labels in blocks:
@@ -86,8 +88,10 @@ def two_tokens(X: np.ndarray, y: np.ndarray, m: int) -> Objective:
             error += float(np.vdot(missed, missed))
             by_values += missed @ means.T
             np.multiply((w.reshape(m * d, outputs) @ missed).reshape(seen.shape), delta, out=seen)
+            # The slope in p_i is delta W_i times what is missed; its factor -2 comes at the end.
             by_theta += (p * (1 - p) * seen.sum(axis=1)) @ pairs.T
         by_w = by_values.T.reshape(m + 1, d, outputs)
+        # W_i is a part of the sum, too.
         slope = np.concatenate([by_theta.ravel(), (by_w[1:] + by_w[0]).ravel()])
         return error / size, slope * (-2 / size)
 

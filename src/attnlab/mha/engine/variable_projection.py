@@ -56,6 +56,7 @@ def regress(rows: Rows, theta: np.ndarray, ridge: float = RIDGE) -> Regression:
     m, d, _ = theta.shape
     Z = mean_keys(rows, theta)
     gram = Z.T @ Z
+    # tiny keeps the factor definite where all mean keys are zero.
     gram[np.diag_indices_from(gram)] += ridge * np.trace(gram) / len(gram) + np.finfo(float).tiny
     factor = linalg.cholesky(gram, lower=True)
     w = linalg.cho_solve((factor, True), Z.T @ rows.Y)

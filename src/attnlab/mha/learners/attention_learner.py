@@ -107,6 +107,7 @@ class AttentionLearner(CertifiedRegressor):
         compute = (self.compute or Compute()).supports(self, "device", "memory")
         tokens, outputs = check_examples(X, y)
         ready = self._prepare(with_constant(tokens) if self.bias else tokens, outputs)
+        # Polishing fits all entries of Theta and would leave the rank.
         ready.search.polishing = self.rank is None
         seconds: dict[int, float] = {}
 
@@ -121,10 +122,12 @@ class AttentionLearner(CertifiedRegressor):
         self._conclude(best, ready)
         self.log_ = [{**entry, "seconds": seconds[int(entry["n_heads"])]} for entry in ready.search.log]
         self.validation_nmse_ = ready.search.judge(best)
+        # A fitted W is zero up to the error of the fit and not up to rounding.
         freedom = equivalences(self.theta_, self.w_, self.n_tokens_, tolerance=1e-6)
         self.redundant_ = str(freedom) if freedom.free or freedom.merged else ""
         self.rank_ = int(np.linalg.matrix_rank(self.theta_, tol=_RANK_TOL * np.abs(self.theta_).max()).max())
         if self.bias:
+            # Last, since the certificate and what follows it are about the layer on tokens with a constant.
             self.theta_, self.w_, self.key_bias_, self.constant_ = without_constant(self.theta_, self.w_)
         return self
 
@@ -157,10 +160,12 @@ class AttentionLearner(CertifiedRegressor):
                 break
             best = wider
         sizes = np.linalg.svd(best.theta, compute_uv=False)
+        # Each head by its own largest value, since heads may differ much in strength.
         visible = int(np.sum(sizes > _RANK_TOL * sizes[:, :1], axis=1).max())
         return fit(visible) if visible < min(rank, d) and not ready.budget.spent else best
 
     def _check_enough(self, n: int, m: int, d: int, k: int, d_out: int) -> None:
+        # Factors have fewer unknowns, which _check_equations counts for every rank.
         if self.rank is None:
             super()._check_enough(n, m, d, k, d_out)
 
@@ -168,6 +173,7 @@ class AttentionLearner(CertifiedRegressor):
         """Refuse fewer equations than unknowns; warn where random starts were seen to fail."""
         n, k, d = ready.X.shape
         o = ready.y.shape[-1]
+        # Two factors and a projection for each head; their freedom A G, B G^-T, r^2 numbers, is not taken off.
         ratio = n * k * o / (m * d * (2 * rank + o))
         if ratio < 1:
             raise ValueError(
@@ -201,6 +207,7 @@ class AttentionLearner(CertifiedRegressor):
         if "moment" in self.starts and self.starts == ("moment",) and moment_features(d) > _MOMENT_FEATURES:
             raise ValueError(f"starts={self.starts!r} has none at d={d}: moments need d <= 16; add 'random'")
         if "moment" in self.starts and moment_features(d) <= _MOMENT_FEATURES and not budget.spent:
+            # Moments show the span of the heads and not their size: 1.0 is a guess. The race does the refinement.
             yield search_span(rows, moment_basis(rows, m), 1.0, m, rng, budget, refine=False).theta
         sculptable = m in _SCULPT_HEADS and k <= _SCULPT_TOKENS and len(rows) >= _SCULPT_ROWS
         if "sculpted" in self.starts and sculptable and not budget.spent:
@@ -213,6 +220,7 @@ class AttentionLearner(CertifiedRegressor):
                 f"{_SCULPT_HEADS[1]} heads, at most {_SCULPT_TOKENS} tokens and {_SCULPT_ROWS} different rows, got "
                 f"{m} heads, {k} tokens and {len(rows)} rows; add 'random'"
             )
+        # A race that has no time for its own starts still needs one to return.
         if "random" in self.starts or budget.spent:
             yield from random
 

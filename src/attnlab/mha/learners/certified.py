@@ -50,11 +50,13 @@ class CertifiedRegressor(LayerRegressor):
         candidates = self._candidates()
         holdout = self.holdout or NOTHING
         if holdout.label_bound is not None:
+            # The certificate would refuse the bound too, but only after the fit.
             check_labels(outputs, holdout.label_bound)
         budget = Budget.of(self.max_seconds)
         rng = stream(self.random_state, "learner", "mha")
         split = holdout.split(len(tokens), rng)
         _, k, d = tokens.shape
+        # Only the fewest heads that are tried: more may have too few equations, and validation judges them.
         self._check_enough(len(split.train), candidates[0], d, k, outputs.shape[-1])
         train, labels = tokens[split.train], outputs[split.train]
         rows = rows_of(train, labels)
@@ -77,7 +79,9 @@ class CertifiedRegressor(LayerRegressor):
         """Keep the chosen layer and certify it on examples that nothing has seen."""
         self.theta_, self.w_, self.n_heads_ = best.theta, best.w, len(best.theta)
         self.n_tokens_ = prepared.X.shape[1]
+        # The cut comes from fitted labels: one chosen from the untouched examples would void the bound.
         self.certificate_ = self._certified(*prepared.untouched, float(np.mean(prepared.y**2)))
+        # The best fit may have settled in a search that the time cut short.
         reason = OUT_OF_TIME if prepared.budget.spent else best.reason
         ended(self, converged=best.converged and reason == best.reason, reason=reason, n_iter=best.n_iter)
 
@@ -89,6 +93,7 @@ class CertifiedRegressor(LayerRegressor):
             attention(X, self.theta_, self.w_),
             y,
             label_bound=self.holdout.label_bound,
+            # Weights of a pattern sum to one, so that on the cube |W| bounds an output; other tokens give no bound.
             output_bound=output_bound(self.w_) if are_signs(X) else np.inf,
             cut=mean_square,
             delta=self.holdout.delta,

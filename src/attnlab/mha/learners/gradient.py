@@ -132,6 +132,7 @@ class GradientLearner(LayerRegressor):
             flat = np.concatenate([theta.ravel(), w.ravel()])
             with placed(compute, self):
                 if self.method == "lbfgs":
+                    # two_tokens is NumPy: with a GPU the compiled error serves two tokens too.
                     blas = tokens.shape[1] == 2 and jax_device(compute.device).platform == "cpu"
                     runs.append(_lbfgs(tokens, outputs, flat, m, max_iter, tol, budget, blas))
                 else:
@@ -148,6 +149,7 @@ class GradientLearner(LayerRegressor):
 
 def _initial(m: int, d: int, d_out: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Weak attention and projections of the usual size."""
+    # Theta has norm 1/2: logits of that size saturate no pattern.
     return 0.5 * rng.standard_normal((m, d, d)) / d, rng.standard_normal((m, d, d_out)) / np.sqrt(d)
 
 
@@ -165,10 +167,13 @@ def _minimise(
     objective: Objective, start: np.ndarray, max_iter: int, tol: float, budget: Budget
 ) -> tuple[np.ndarray, float, int, str]:
     """L-BFGS to rounding: the minimum, its value, the iterations used and why they ended."""
+    # SciPy takes ftol as absolute where the error is below one: its default of 2e-9 would end a fit above tol. Its own
+    # limit of 15 000 calls would end a long run, so maxfun grows with maxiter.
     options: Any = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-18, "gtol": 1e-12, "maxcor": 20}
 
     def in_time(x: np.ndarray) -> None:
         if budget.spent:
+            # SciPy then returns the point reached; any other exception would lose it.
             raise StopIteration
 
     callback: Any = in_time
@@ -195,6 +200,7 @@ def _projected_lbfgs(rows: Rows, theta: np.ndarray, max_iter: int, tol: float, b
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         at = flat.reshape(theta.shape)
         fit = regress(rows, at)
+        # The slope of head i is -2 sum_a q_a^T (r_a W_i^T C_a), r_a the residual; C is not written.
         seen = fit.residual @ fit.W.reshape(-1, fit.W.shape[-1]).T
         slope = -2 * rows.Q.T @ through_patterns(seen, row_patterns(rows, at), rows.K)
         by_head = slope.reshape(len(slope), len(at), -1).transpose(1, 0, 2)
@@ -225,6 +231,7 @@ def _adam_steps(
     m: int,
 ) -> tuple[Array, optax.OptState]:
     """Steps of the given sizes on the drawn examples; a size of zero leaves the layer as it is."""
+    # Sizes are an argument and no schedule of the optimiser: one compilation serves them all.
     optimiser = optax.scale_by_adam()
 
     def step(carry: tuple[Array, optax.OptState], inputs: tuple[Array, Array]) -> tuple[Any, None]:
@@ -255,17 +262,21 @@ def _adam(X: np.ndarray, y: np.ndarray, start: np.ndarray, m: int, plan: _Plan, 
         drawn = block()
         _adam_steps.lower(carry, tokens, labels, jnp.zeros(_PART), drawn[:_PART], m=m).compile()
         error_and_slope.lower(first, tokens, labels, m).compile()
+    # No part is begun that would end after the deadline, judged by the longest so far.
     while used < plan.n_steps and time.monotonic() + longest < budget.deadline:
         begun, at = time.monotonic(), used % _BLOCK
         if used and at == 0:
             drawn = block()
         taken = sizes[used : used + _PART]
+        # The last part is filled up with steps of size zero: the scan keeps its compiled length.
         part = np.zeros(_PART)
         part[: len(taken)] = taken
         carry = _adam_steps(carry, tokens, labels, jnp.asarray(part), drawn[at : at + _PART], m=m)
+        # JAX returns before it has computed: the clock would time the call and not the steps.
         carry[0].block_until_ready()
         used += len(taken)
         longest = max(longest, time.monotonic() - begun)
+    # Batches do not show the error on all examples, by which the end is judged.
     value, slope = error_and_slope(carry[0], tokens, labels, m)
     flat = np.asarray(carry[0])
     reason = _ending(float(value), np.asarray(slope), flat, tol) or (

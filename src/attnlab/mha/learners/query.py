@@ -140,10 +140,12 @@ class QueryLearner(LayerRegressor):
             raise ValueError(f"method={self.method!r} recovers one head without biases; use one of {SEVERAL}")
         box = Box(ask, self.d, strength, self.bias, rng)
         self.constant_, self.noise_ = box.constant, box.noise
+        # What is left when max_queries ends the fit.
         self.partial_ = {"constant": box.constant, "w_sum": box.w_sum}
         if not self.bias:
             _warn_of_constant(ask, self.d)
         off = position_deviation(ask, self.d, strength, rng)
+        # Exact answers show no noise and still differ by rounding.
         if off > 100 * max(box.noise, 1e-15):
             raise ValueError(
                 f"the layer uses positions: answers change by {off:.1e} when tokens other than the query change places "
@@ -159,16 +161,21 @@ class QueryLearner(LayerRegressor):
                 raise
             return recover_by_poles(box, self.n_heads, strength, rng)
         self.partial_["n_heads"] = m = len(first.B)
+        # A small logit t moves a share by t / 4.
         if m == 1 and first.strengths[0] * 0.25 < 10 * box.noise:
             raise ValueError("attention cannot be seen: the answers are linear in the tokens up to their error")
         if method == "auto":
+            # A label is read in the span of 2 m vectors: with few outputs these are nearly dependent, and separate
+            # is more exact.
             method = "reference" if box.outputs >= 4 * m else "separate"
+        # The heads are counted only now: refused where the outputs are too few for them.
         self._method(box.outputs, m)
         return recover(box, first, method=method, rank=self.rank, extra=self.extra, rng=rng)
 
     def _method(self, outputs: int, m: int | None = None) -> str:
         """The method asked for, refused where the outputs are too few for it."""
         m = m or self.n_heads or 1
+        # wide and low_rank are refused before; pairs, the default, means auto here.
         method = "auto" if self.method in ONE_HEAD else self.method
         if method == "reference" and 2 * m > outputs:
             raise ValueError(f"method='reference' needs d_out >= 2 n_heads, got {outputs} and {m}; use 'separate'")
@@ -182,6 +189,7 @@ class QueryLearner(LayerRegressor):
 
     def _verify(self, ask: Oracle, strength: float, rng: np.random.Generator, n_iter: int) -> None:
         """Compare with the oracle on fresh sequences; a layer of another kind must not pass."""
+        # At the length of token that the layer was asked at: longer ones saturate its patterns.
         size = strength if self.separation_ == {} else float(self.separation_["length"])
         tokens = on_sphere(5 * _VERIFIED, self.d, size, rng).reshape(_VERIFIED, 5, self.d)
         answers, again = (ask(tokens, check=True)[:, -1] for _ in range(2))
@@ -193,6 +201,7 @@ class QueryLearner(LayerRegressor):
             reason = f"answers to one token are not affine in it: {noise:.1e} of their size is left, and repeats"
         else:
             reason = f"fresh answers are missed by {self.residual_:.1e} of their size"
+        # The layer's error is that of an answer times a condition number: 1e3 is the most that passes.
         good = affine and self.residual_ <= min(1e3 * max(noise, 1e-15 / scale), _EXPLAINED + spread)
         ended(self, converged=good, reason="closed form" if good else reason, n_iter=n_iter)
 

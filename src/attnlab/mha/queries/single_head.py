@@ -38,7 +38,7 @@ def _bilinear(ask: Oracle, W: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.nd
         share = np.sum((answers - (short - v[left]) @ W) * value[left], axis=1) / np.sum(value[left] ** 2, axis=1)
         # Noise puts shares outside (0, 1), where a logit is not a number.
         logits = logit(np.clip(share, _EDGE, 1 - _EDGE))
-        result[left] = factor * logits
+        result[left] = factor * logits  # u Theta v^T is linear in u
         left, factor = left[np.abs(logits) > _SATURATED], factor * _SHORTER
         if factor > _SHORTER**6:
             break
@@ -67,6 +67,7 @@ def wide(ask: Oracle, W: np.ndarray, strength: float) -> np.ndarray:
     basis = strength * np.eye(d)
     tokens = np.concatenate([basis[:, None] - basis[None], basis[:, None]], axis=1)
     last_rows = ask(tokens)[:, -1]
+    # e_i W - F = sum_j p_j e_j W has the weights of the other tokens; log(p_own / p_j) = strength^2 Theta_ij.
     shares = np.linalg.lstsq((strength * W).T, (basis @ W - last_rows).T, rcond=None)[0].T
     own = 1 - shares.sum(axis=1, keepdims=True)
     return np.log(np.maximum(own, _EDGE) / np.maximum(shares, _EDGE)) / strength**2
@@ -78,10 +79,12 @@ def low_rank(ask: Oracle, W: np.ndarray, rank: int, rng: np.random.Generator) ->
     number = _MEASUREMENTS * rank * d
     u, v = (_NORM * x / np.linalg.norm(x, axis=1, keepdims=True) for x in rng.standard_normal((2, number, d)))
     values = _bilinear(ask, W, u, v)
+    # For isotropic u and v its mean is a multiple of Theta: a start with nearly the right row space.
     moment = np.einsum("np,n,nq->pq", u, values, v)
     right = np.linalg.svd(moment)[2][:rank]
     theta = np.zeros((d, d))
     for _ in range(_SWEEPS):
+        # Orthonormal, so that the size of Theta stays in one of the factors.
         left = np.linalg.qr(_half_step(u, v @ right.T, values, d, rank))[0]
         right = _half_step(v, u @ left, values, d, rank).T
         before, theta = theta, left @ right

@@ -23,7 +23,7 @@ REACH = 4.0  # rows up to this many scales enter the body, with falling weight
 ROW_LIMIT = 20_000
 _SATURATED_RESIDUAL = 0.05
 _SHRINK = 0.75
-_KEEP = 8.0
+_KEEP = 8.0  # rows beyond so many scales leave: their weight is below 3e-4
 _HARD_ATTENTION = 0.15
 # Trimming starts on this many rows and goes on with four times as many, row by row those still in play.
 _FIRST_LEVEL = 20_000
@@ -56,6 +56,7 @@ class Agreement:
         """
         bound = reach * self.scale
         fits = self.residuals < np.where(self.interior, bound, min(bound, _SATURATED_RESIDUAL))
+        # lexsort takes its last key first.
         order = np.lexsort((self.residuals, ~self.interior))
         return order[fits[order]][:limit]
 
@@ -126,6 +127,7 @@ def trim(state: Agreement, level: int, *, max_iter: int = 60, deadline: float = 
         if scale <= bottom * (1 + 1e-9) or time.monotonic() >= deadline:
             break
         scale = max(_SHRINK * scale, bottom)
+        # The crude sum misplaces good rows: none leaves before it has been refitted a few times.
         if number >= 3 or state.history:
             rows, patterns, residuals = _in_play(rows, patterns, residuals, scale)
     return Agreement(rows, patterns, residuals, w_sum, scale, tuple(history))
@@ -150,4 +152,5 @@ def _bottom(patterns: np.ndarray, residuals: np.ndarray, enough: int) -> float:
     """The scale at which just enough interior rows are left."""
     interior = np.sort(residuals[patterns.max(axis=1) < INTERIOR])
     q = interior[enough - 1] if len(interior) >= enough else np.inf
+    # Too few interior rows agree: attention is hard, and saturated rows have to do.
     return FLOOR if q > _HARD_ATTENTION else max(float(q), FLOOR)

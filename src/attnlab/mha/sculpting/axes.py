@@ -55,10 +55,12 @@ def long_axes(point: MinimumNorm, m: int) -> Span:
 
 def span_of_chords(chords: Chords, m: int) -> Span:
     """The span from linear programs: the centre and the m - 1 longest chords; the m-th shows the gap."""
+    # Chords first, so that of the centre only what lies across them is left; reversed, it leads as in long_axes.
     directions = np.concatenate([chords.directions[: m - 1], chords.centre[None]])
     basis = _orthonormal(directions).T.reshape(m, *chords.centre.shape)
     lengths = np.maximum(chords.lengths, np.finfo(float).tiny)
     gap = float(lengths[m - 2] / lengths[m - 1]) if 1 < m <= len(lengths) else np.inf
+    # The axis of an ellipsoid has the length curvature^(-1/2).
     return Span(basis[::-1], lengths**-2.0, gap, chords.directions[: m - 1])
 
 
@@ -66,6 +68,7 @@ def heads_by_gap(curvatures: np.ndarray, max_heads: int) -> int:
     """The number of heads that the largest jump among the smallest curvatures suggests; one where none stands out."""
     lowest = np.maximum(curvatures[: max_heads + 1], np.finfo(float).tiny)
     jumps = lowest[1:] / lowest[:-1]
+    # m heads have m - 1 small curvatures: the jump numbered j, from 0, lies after j + 1 of them.
     return int(np.argmax(jumps)) + 2 if len(jumps) and jumps.max() > _JUMP else 1
 
 

@@ -23,6 +23,7 @@ from attnlab.mha.engine.normal_equations import coordinate_pairs
 from attnlab.mha.engine.variable_projection import chunks, row_patterns
 from attnlab.mha.layer import Rows
 
+# Along the hull f is flat: this picks the point of smallest norm there.
 SHRINKAGE = 1e-4
 
 
@@ -91,9 +92,11 @@ def minimum_norm_point(body: Body, *, shrinkage: float = SHRINKAGE, max_iter: in
         while length > 1e-6:
             trial = theta + length * move
             trial_value = divergence(body, trial) + shrinkage / 2 * float(np.sum(trial**2))
+            # Armijo's rule; a promised decrease below 1e-14 is lost in the rounding of f.
             if trial_value <= value - 1e-4 * length * decrease or decrease < 1e-14:
                 break
             length /= 2
         theta, value, n_iter = trial, trial_value, n_iter + 1
         converged = decrease < 1e-12
+    # The Hessian of f alone: the shrinkage would cover the curvatures of the flat directions.
     return MinimumNorm(theta, divergence(body, theta), derivatives(body, theta)[1], converged, n_iter)

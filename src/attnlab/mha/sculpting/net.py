@@ -34,7 +34,7 @@ KINDS = {"net": "net of the hull", "plane": "net of the plane", "zoom": "zoomed 
 MOST_HEADS = 3
 _JUDGED = 20
 _BATCH = 20_000
-_MEMORY = 1e9
+_MEMORY = 1e9  # bytes of the products of all pairs of candidates
 _ZOOM_LEVELS = 8
 
 
@@ -87,6 +87,7 @@ def _ball(dimension: int, extent: float, points: int) -> tuple[np.ndarray, float
         grid = np.linspace(-extent, extent, points)[:, None]
         return grid, float(grid[1, 0] - grid[0, 0])
     volume = {2: np.pi, 3: 4 * np.pi / 3}[dimension]
+    # A ball of radius r has about volume r^dimension points of the integer grid.
     steps = max(1, int((points / volume) ** (1 / dimension)))
     axis = np.arange(-steps, steps + 1) / steps
     cube = np.array(list(product(axis, repeat=dimension)))
@@ -101,6 +102,7 @@ def _chosen(
     d = candidates.shape[1]
     if 8.0 * (number * d) ** 2 > _MEMORY:
         raise ValueError(f"net_points={number} at d={d} needs {8e-9 * (number * d) ** 2:.1f} GB; use fewer points")
+    # Products of all pairs of candidates, once: the equations of a tuple are blocks of them.
     Z = mean_keys(rows, candidates)
     gram, sides = (Z.T @ Z).reshape(number, d, number, d), (Z.T @ rows.Y).reshape(number, d, -1)
     batches = [tuples] if tuples is not None else _tuples(number, m)
@@ -128,6 +130,7 @@ def _explained(gram: np.ndarray, sides: np.ndarray, chosen: np.ndarray) -> np.nd
     """What the regression on each tuple explains of |Y|^2, <W, Z^T Y>."""
     count, m = chosen.shape
     d = gram.shape[1]
+    # Rows and columns: head of the tuple, coordinate.
     G = gram[chosen[:, :, None], :, chosen[:, None, :]].transpose(0, 1, 3, 2, 4).reshape(count, m * d, m * d)
     size = np.trace(G, axis1=1, axis2=2) / (m * d)
     G = G + (RIDGE * size + np.finfo(float).tiny)[:, None, None] * np.eye(m * d)
@@ -144,6 +147,7 @@ def _judge(rows: Rows, fresh: Rows, theta: np.ndarray) -> tuple[Fit, float]:
 def _zoomed(rows: Rows, fresh: Rows, point: np.ndarray, axis: np.ndarray, extent: float) -> Found:
     """A coarse grid of half the disc (its first coordinate positive), then 5 x 5 points around each of the two."""
     basis = _plane(point, axis[None])
+    # QR may turn the point round; the heads lie on its own side.
     basis[0] *= np.sign(np.sum(basis[0] * point))
     grid, spacing = _ball(2, extent, 13)
     grid = grid[grid[:, 0] >= 0]
@@ -154,8 +158,10 @@ def _zoomed(rows: Rows, fresh: Rows, point: np.ndarray, axis: np.ndarray, extent
         around = np.array(list(product(spacing * np.arange(-2, 3), repeat=2)))
         centres = np.tensordot(found.fit.theta, basis, axes=([1, 2], [1, 2]))
         candidates = np.tensordot(np.concatenate([c + around for c in centres]), basis, 1)
+        # One head from the points around each centre.
         pairs = np.array(list(product(range(25), range(25, 50))))
         finer = _chosen(rows, fresh, candidates, pairs, spacing, 2)
         points, tuples = points + finer.points, tuples + finer.tuples
+        # On fresh rows a finer grid can be worse.
         found = finer if finer.fresh < found.fresh else found
     return Found(found.fit, found.fresh, points, tuples, spacing)

@@ -52,6 +52,7 @@ def sculpt(X: np.ndarray, y: np.ndarray, rows: Rows, budget: Budget | None = Non
         summary = {"change": float(np.linalg.norm(refined - agreement.w_sum) / np.linalg.norm(refined))}
         steps.append(Step("refined sum", time.monotonic() - begun, summary, {"w_sum": refined}))
         begun = time.monotonic()
+        # All rows again: some that the sum before put beyond the limit may agree.
         agreement = sculpt_again(rows, refined, agreement, deadline=budget.deadline)
         steps.append(_agreement_step("agreeing rows again", begun, agreement))
         body, point = _body_of(agreement, steps)
@@ -74,6 +75,7 @@ def _body_of(agreement: Agreement, steps: list[Step]) -> tuple[Body, MinimumNorm
     begun = time.monotonic()
     chosen = agreement.accepted()
     weights = agreement.weights[chosen]
+    # Mean one: the shrinkage of Newton's method then weighs the same whatever the scale.
     body = Body(agreement.rows.take(chosen), agreement.patterns[chosen], weights / weights.mean())
     point = minimum_norm_point(body)
     summary = {

@@ -55,6 +55,7 @@ def polytope(agreement: Agreement, *, limit: int = 600, radius: float | None = N
         use = every[best != c]
         b, heavy, light = best[use], p[use, best[use]], p[use, c]
         direction = rows.K[use, b] - rows.K[use, c]
+        # Of a tiny weight it is known only that the log-odds are at least those against _TINY.
         floor = np.maximum(light, _TINY)
         parts.append(
             (
@@ -65,7 +66,9 @@ def polytope(agreement: Agreement, *, limit: int = 600, radius: float | None = N
             )
         )
     A, b_side, width, lower_only = (np.concatenate(column) for column in zip(*parts, strict=True))
+    # Equal tokens give a row of zeros, which slack alone could satisfy.
     seen = np.abs(A).any(axis=1)
+    # Along the hull nothing but this bound ends the body.
     size = radius if radius is not None else 4 * float(np.abs(b_side).max()) / np.sqrt(rows.Q.shape[1])
     return Polytope(A[seen], b_side[seen], width[seen], lower_only[seen], size)
 
@@ -75,6 +78,7 @@ def centre(body: Polytope) -> tuple[np.ndarray, float]:
     u = body.A.shape[1]
     A, b = _sides(body, 0.0)
     widths = np.concatenate([body.width[~body.lower_only], body.width])
+    # Unknowns: the entries of theta, then t.
     program = sparse.csr_array(np.column_stack([A, -widths]))
     bounds: list[tuple[float, float | None]] = [*[(-body.radius, body.radius)] * u, (0.0, None)]
     x = _solve(np.append(np.zeros(u), 1.0), program, b, bounds)
@@ -91,6 +95,7 @@ def longest_chords(body: Polytope, number: int, *, tries: int, rng: np.random.Ge
     u = body.A.shape[1]
     d = int(np.sqrt(u))
     middle, slack = centre(body)
+    # At the least slack the body has no interior.
     A, b = _sides(body, _LOOSENING * slack + 1e-9)
     program = sparse.csr_array(A)
     bounds = [(-body.radius, body.radius)] * u
@@ -105,6 +110,7 @@ def longest_chords(body: Polytope, number: int, *, tries: int, rng: np.random.Ge
             if low is None or high is None:
                 continue
             chord = high - low
+            # Where a program has many solutions its ends may differ along the chords found before, too.
             chord = chord - sum(f * (f @ chord) for f in found)
             if np.linalg.norm(chord) > longest:
                 best, longest = chord, float(np.linalg.norm(chord))

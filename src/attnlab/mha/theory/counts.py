@@ -93,6 +93,7 @@ def query_count(
     one_of("method", method, (*counts, "reference", "separate"))
     if method in counts:
         return Prediction(counts[method])
+    # 16, 8, 40 and 30 are the learner's: UNKNOWN_HEADS, checks of the linear part, margins of points.
     heads = 16 if counted else m
     points = max(min(r, d) + bias, m) + extra
     o = d if d_out is None else integer("d_out", d_out, low=1)

@@ -89,6 +89,7 @@ def cramer_rao(task: Task, X: ArrayLike) -> Prediction:
     tokens = check_tokens(X, n_tokens=task.k, d=task.d)
     n, k, d = tokens.shape
     rows = Rows(tokens.reshape(n * k, d), np.repeat(tokens, k, axis=0), attention(tokens, theta, w).reshape(n * k, -1))
+    # W is eliminated: the inverse of this Schur complement is Theta's block of the inverse of the whole.
     information = normal_equations(rows, theta, regress(rows, theta)).H
     variances = np.diag(np.linalg.inv(information)).reshape(len(theta), -1).sum(axis=1)
     return Prediction(task.noise_std * np.sqrt(variances) / np.linalg.norm(theta, axis=(1, 2)), status="bound")
