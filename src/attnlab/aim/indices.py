@@ -66,6 +66,7 @@ class Layout:
         table = np.asarray(mask)
         if table.dtype != bool or table.shape != (queries, keys):
             raise ValueError(f"mask must be 'full', 'causal' or booleans of shape {(queries, keys)}, got {mask!r}")
+        # Nested tuples can be hashed: a layout is a key of caches and a static argument of compiled programs.
         return cls(queries, keys, bool(tied), cross, tuple(map(tuple, table.tolist())))
 
     @property
@@ -125,6 +126,7 @@ class Layout:
     def symmetric(self) -> np.ndarray:
         """The projection (p, p) of untied self-attention on what the symmetric part of S makes."""
         swapped = self.component.T.ravel()
+        # Exchanging queries and keys transposes S: h_ab + h_ba sees its symmetric part only, h_ab - h_ba the other.
         return np.asarray((np.eye(self.p) + np.eye(self.p)[swapped]) / 2)
 
     def unwhiten(self, z: Any) -> Any:
@@ -137,6 +139,7 @@ class Layout:
 
     def spread(self, slope: Any) -> Any:
         """Derivative in z (..., p) to the derivative in h; of a tied pair the entry a <= b carries it."""
+        # In the dtype of the slope, which a float64 table would promote.
         own = np.zeros(self.shape, dtype=slope.dtype)
         own[self.entries] = 1
         return (slope / self.scale.astype(slope.dtype))[..., self.component] * own
@@ -145,9 +148,12 @@ class Layout:
         """h of every sequence, (n, queries, keys); two products, never an n x d x d array."""
         d = X.shape[2]
         left, right = (X[:, : self.queries], X[:, self.queries :]) if self.cross else (X, X)
+        # Rows x_b^T S^T are (S x_b)^T: h_ab = x_a . (S x_b) also where S is not symmetric.
         projected = (right.reshape(-1, d) @ S.T).reshape(right.shape)
         h = np.einsum("nad,nbd->nab", left, projected)
         if not self.cross:
+            # x_a^T S x_a has the mean Tr S, of order d where S is positive: uncentred, the diagonal of h grows as
+            # sqrt(d).
             h[:, range(self.queries), range(self.queries)] -= np.trace(S)
         return np.asarray(h / np.sqrt(d))
 

@@ -20,5 +20,6 @@ def uniform_points(dimension: int, n: int, seed: int = 0) -> np.ndarray:
     from scipy.stats import qmc  # slow to import
 
     bits = max(int(np.ceil(np.log2(n))), 1)
+    # The random shift makes the average over seeds unbiased, and moves the first point off 0, where ndtri is infinite.
     grid = qmc.Sobol(dimension, scramble=False).random_base2(bits)[:n]
     return np.asarray((grid + stream(seed, "theory", "aim", "points").random(dimension)) % 1.0)

@@ -29,6 +29,7 @@ def bayes(task: Task, learner: Any, n: int) -> float | None:
 
 def message_passing(task: Task, learner: AMP, n: int) -> float | None:
     """The same for AMP that assumes the law that holds, with its own way of predicting."""
+    # needs begins with rho, which is compared below, and the channel, which may be a name or an object.
     if learner.law != task.law or any(getattr(learner, name) != getattr(task, name) for name in AMP.needs[2:]):
         return None
     return _per_entry(_in_force(task), n / task.d**2, learner.prediction) if learner.rho == task.rho else None
@@ -44,6 +45,7 @@ def _per_entry(task: Task, alpha: float, predictor: str) -> float | None:
     if not task.law.solved:
         return None  # minutes of integration beside every cell
     try:
+        # Without data q = 0 and not that of the prior mean: the null predictor does not look at the tokens.
         error = float(mmse(task, alpha)) if alpha else task.prior.second_moment(task.rho)
         entries = task.layout.queries * task.layout.keys
         return float(generalization_error(task, float(error), predictor=predictor)) / entries

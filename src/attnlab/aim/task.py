@@ -63,6 +63,7 @@ class Task:
         channel.check(layout)
         if not np.isinf(self.rho) and self.width < 1:
             raise ValueError(f"rho must give a width round(rho d) of at least 1, got rho={self.rho} at d={self.d}")
+        # The fields show what the channel has; marked, so that dataclasses.replace can give both back.
         owned = {name: None if (value := getattr(channel, name, None)) is None else OfChannel(value) for name in given}
         mask: Mask = layout.mask
         for name, value in {"channel": channel, "mask": mask, **owned}.items():
@@ -109,6 +110,8 @@ class Task:
         if not self.law.noise:
             return h
         xi = stream(seed, "data", "aim", "noise").standard_normal((len(h), self.layout.p))
+        # Drawn for the whitened components: the noise of a tied h is symmetric like h, with twice the variance on the
+        # diagonal.
         return np.asarray(h + np.sqrt(self.law.noise) * self.layout.unwhiten(xi))
 
     def sample(
@@ -117,6 +120,7 @@ class Task:
         """Draw n sequences and their outputs; with ``log`` the second is log y (softmax), exact where y underflows."""
         root = seed_sequence(seed)  # a generator is advanced once
         X = stream(root, "data", "aim", "tokens").standard_normal((integer("n", n, low=1), self.layout.tokens, self.d))
+        # One seed for all three: the tags of the streams keep tokens, noise and random outputs independent.
         return X, self.outputs(self.indices(X, root), root, log=log)
 
     def outputs(self, h: np.ndarray, seed: Seed = 0, *, log: bool = False) -> np.ndarray:
@@ -132,5 +136,6 @@ class Task:
         needed.
         """
         tokens = TokenStream(n, self.layout.tokens, self.d, seed, chunk)
+        # Outputs that do not see a constant in each row need the indices up to it only: one product with S less.
         z = tokens.whitened_indices(self.S, self.layout, differences=self.law.shift_invariant)
         return tokens, self.outputs(self._noisy(self.layout.unwhiten(z), seed), seed, log=log)

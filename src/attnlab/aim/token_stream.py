@@ -80,11 +80,13 @@ class TokenStream:
 
         probes = Probes(layout, differences)
         with jax.enable_x64(True):
+            # float64 for what has the size n p; the products with the tokens are float32 all the same.
             on_device = jax.numpy.asarray(S)
             parts = (measure(self.draw(i), on_device, probes=probes) for i in range(self.n_chunks))
             return np.concatenate([np.asarray(part) for part in parts])[: self.n]
 
 
+# A function that is made anew is compiled anew, here at every chunk.
 @functools.lru_cache(maxsize=8)
 def _drawer(rows: int, tokens: int, d: int, sharding: NamedSharding | None) -> Any:
     import jax
@@ -100,4 +102,5 @@ def chunk_rows(n: int, tokens: int, d: int) -> int:
     import jax
 
     limit = CPU_CHUNK_BYTES if jax.default_backend() == "cpu" else CHUNK_BYTES
+    # 4 bytes of float32. Equal shares, because the last chunk is drawn whole: most of it would be waste otherwise.
     return math.ceil(n / math.ceil(n / max(1, limit // (4 * tokens * d))))

@@ -20,6 +20,7 @@ from attnlab.rfa.backend import solve_shifted
 from attnlab.rfa.features import FeatureMap
 
 
+# The map is hashed: its blocks of one shape share a compiled program, and so do maps of any seed and mean.
 @functools.partial(jax.jit, static_argnames=("feature_map", "precision"))
 def _features(feature_map: Any, inputs: tuple[Array, ...], weights: Array, precision: str) -> Array:
     with jax.default_matmul_precision(precision):
@@ -42,6 +43,7 @@ def _add_product(C: Array, A: Array, B: Array, precision: str) -> Array:
 @jax.jit
 def _cholesky_solve(G: Array, shift: Array, Y: Array) -> Array:
     A = G.astype(jnp.float64).at[jnp.diag_indices(len(G))].add(shift)
+    # Callers promise the lower triangle, which is what is read; the default would first average both triangles.
     factor = jax.lax.linalg.cholesky(A, symmetrize_input=False)
     return jnp.asarray(jax.scipy.linalg.cho_solve((factor, True), Y))
 
@@ -104,15 +106,18 @@ class Accelerator:
 
     def solve(self, G: Array, shift: float, Y: np.ndarray) -> np.ndarray:
         """Cholesky in float64 on the device; a numerically singular matrix is pseudo-inverted on the host."""
+        # Outside this block JAX turns float64 into float32, unless it is told otherwise for the whole process.
         with jax.enable_x64(True):
             right = jax.device_put(np.asarray(Y, dtype=np.float64), self.device)
             solution = np.asarray(_cholesky_solve(G, jnp.float64(shift), right))
+        # A failed factorisation is no exception in JAX: the solution is NaN.
         return solution if np.isfinite(solution).all() else solve_shifted(np.asarray(G), shift, Y)
 
 
 @functools.partial(jax.jit, static_argnames=("precision", "rows"), donate_argnums=0)
 def _add_sharded_gram(G: Array, A: Array, precision: str, rows: NamedSharding) -> Array:
     with jax.default_matmul_precision(precision):
+        # The constraint fixes that rows stay spread; the layout of a result is otherwise the compiler's choice.
         total: Array = jax.lax.with_sharding_constraint(G + A @ A.T, rows)  # type: ignore[no-untyped-call]
     return total
 
@@ -133,6 +138,7 @@ def sharded_gram(
     inputs = feature_map.inputs(jnp, jax.device_put(filled, rows))
     G = jnp.zeros((len(filled), len(filled)), dtype=jnp.float32, device=rows)
     for index in range(len(feature_map.sizes)):
+        # Every device has all weights of the block, since each computes all features of its own examples.
         phi = _features(feature_map.program, inputs, jax.device_put(feature_map.block(index), everywhere), precision)
         G = _add_sharded_gram(G, phi, precision, rows)
     return G[:n, :n]

@@ -68,6 +68,7 @@ def _kernel(task: Any, n: int) -> Any:
 
 
 def _rfmlp(task: Any, n: int) -> Any:
+    # As many trained numbers as the heads have, d + 1 each. All tokens are concatenated: no query is needed.
     model = RandomFeatureMLP(width=HEADS * (task.d + 1), **RIDGE)
     return model if query(task) == "given" else make_pipeline(ScaleTokens(), model)
 

@@ -74,6 +74,7 @@ class Blas:
         """Features of one block; the products of a tile are too small for BLAS to thread, so the threads are ours."""
         weights = feature_map.block(index).astype(self.dtype, copy=False)
         shape = (len(inputs[0]), feature_map.sizes[index])
+        # The last block may be narrower than the memory of the one before.
         block = out if out is not None and out.shape == shape else np.empty(shape, dtype=self.dtype)
 
         def write(first: int, last: int) -> None:
@@ -95,6 +96,7 @@ class Blas:
 
     def add_gram(self, G: np.ndarray, A: np.ndarray) -> np.ndarray:
         """Symmetric rank-k update in place: half the work of a general product."""
+        # A is row-major: its transpose is the column-major matrix that BLAS takes without a copy, and trans=1 is A A^T.
         syrk = blas.ssyrk if self.dtype == "float32" else blas.dsyrk
         return np.asarray(syrk(1.0, A.T, beta=1.0, c=G, trans=1, lower=1, overwrite_c=1))
 
@@ -110,6 +112,7 @@ class Blas:
 
 def solve_shifted(G: np.ndarray, shift: float, Y: np.ndarray) -> np.ndarray:
     """(G + shift I)^{-1} Y from the lower triangle of G; least norm where rounding leaves the matrix singular."""
+    # No entry of a Gram matrix exceeds the largest of its diagonal: n numbers tell of all n^2.
     if not np.isfinite(np.diagonal(G)).all():
         raise ValueError(
             "the Gram matrix is not finite: scores overflow; scale the tokens down or choose another activation"
@@ -120,8 +123,10 @@ def solve_shifted(G: np.ndarray, shift: float, Y: np.ndarray) -> np.ndarray:
         A[j:, j : j + PANEL] = G[j:, j : j + PANEL]
     A.flat[:: len(A) + 1] += shift
     try:
+        # A check for finite numbers would read the upper triangle, which holds whatever was in memory.
         factor = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
         solution = linalg.cho_solve(factor, Y, check_finite=False)
+        # Tiny pivots pass the factorisation and overflow in the solve.
         if np.isfinite(solution).all():
             return np.asarray(solution)
     except linalg.LinAlgError:
@@ -129,6 +134,7 @@ def solve_shifted(G: np.ndarray, shift: float, Y: np.ndarray) -> np.ndarray:
     values, vectors = linalg.eigh(np.asarray(G, dtype=np.float64), lower=True)
     # Eigenvalues below the rounding error of the working precision carry no information.
     floor = len(values) * np.finfo(G.dtype).eps * max(float(values[-1]), 0.0)
+    # np.where evaluates both branches; the maximum keeps the discarded one from dividing by zero.
     inverse = np.where(values > floor, 1 / np.maximum(values + shift, np.finfo(np.float64).tiny), 0.0)
     return np.asarray(vectors @ (inverse[:, None] * (vectors.T @ Y)))
 
@@ -141,6 +147,7 @@ def backend(machine: Compute) -> Backend:
         return Blas("float32" if machine.dtype == "auto" else machine.dtype)
     if machine.dtype == "float64":
         raise ValueError("dtype='float64' features are computed on the CPU; set device='cpu'")
+    # Not at the top: that module imports this one.
     from attnlab.rfa.accelerator import Accelerator
 
     return Accelerator.first("gpu", PRODUCTS[machine.precision], machine.devices or 1)

@@ -56,8 +56,10 @@ def moment_bias(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     second -= second.mean(axis=0)
     T = np.einsum("n,na,nbc->abc", residual, query, second, optimize=True) / len(y)
     _, vectors = np.linalg.eigh(np.einsum("abc,abd->cd", T, T))
+    # The sign of b is arbitrary, and with it that of S: the target is the same with both reversed.
     b = vectors[:, -1]
     S = T @ b
+    # T b = S (I + b b^T), and I - b b^T / 2 is the inverse of the last factor.
     S = S - 0.5 * np.outer(S @ b, b)
     norm = np.linalg.norm(S)
     return np.asarray(S * np.sqrt(S.shape[0]) / norm) if norm > 0 else np.zeros_like(S)

@@ -132,16 +132,20 @@ class AttentionFeatures:
     def inputs(self, xp: Any, tokens: Any) -> tuple[Any, ...]:
         """Homogenised query, keys, and keys as values (transposed, carrying the scale)."""
         query, keys = query_and_keys(homogenise(xp, tokens))
+        # On the values the scale costs N D products an example, on the features it would cost M D.
         scale = self.n_heads**-0.5 / (keys.shape[1] if self.activation.averaged else 1)
+        # In the type of the tokens: a NumPy float64 would turn everything after it into float64.
         return query, keys, xp.swapaxes(keys, 1, 2) * tokens.dtype.type(scale)
 
     def apply(self, xp: Any, inputs: tuple[Any, ...], weights: Any) -> Any:
         """Features ``(n, D * heads)`` of one block."""
+        # (n, D, N) @ (n, N, heads): for each coordinate of the value a row of heads.
         return (inputs[2] @ self.attention(xp, inputs, weights)).reshape(len(inputs[0]), -1)
 
     def attention(self, xp: Any, inputs: tuple[Any, ...], weights: Any) -> Any:
         """Attention weights ``(n, N, heads)`` of one block."""
         query, keys, _ = inputs
+        # (n, D) @ (D, D, heads): one product for each coordinate of the key, (D, n, heads) before the swap.
         Q = xp.swapaxes(xp.matmul(query, weights), 0, 1)
         return self.activation.weights(xp, keys @ Q)
 
@@ -157,6 +161,7 @@ class AttentionFeatures:
             np.matmul(query, weights, out=Q.swapaxes(0, 1))
             np.matmul(keys, Q, out=S)
             A = self.activation.weights_in_place(S, zeros[: len(S)])
+            # Rows of a contiguous block: the reshaped array is a view, so the product is written into ``out``.
             np.matmul(values, A, out=out[rows].reshape(len(query), D, h))
 
     def by_head(self, values: np.ndarray) -> np.ndarray:
@@ -192,11 +197,14 @@ class MLPFeatures:
     def block(self, index: int) -> np.ndarray:
         """Weights ``(tokens * d + 1, units)``."""
         fan_in = self.n_tokens * self.d + 1
+        # A row for each unit, transposed below: fewer units are the first of more.
         W = _normals(self.seed, index, (self.sizes[index], fan_in))
+        # n_tokens counts the query: |[x_0; ...; x_N; 1]|^2 = N + 2 for unit tokens: pre-activations of variance 1.
         return np.asarray(np.float32((self.n_tokens + 1) ** -0.5) * W.T)
 
     def inputs(self, xp: Any, tokens: Any) -> tuple[Any, ...]:
         """The concatenated tokens, homogenised; they carry the scale."""
+        # ReLU is homogeneous: a scale of its argument is a scale of the features.
         flat = homogenise(xp, tokens.reshape(len(tokens), -1))
         return (flat * tokens.dtype.type(self.width**-0.5),)
 
@@ -237,6 +245,7 @@ class PatchFeatures:
     def block(self, index: int) -> np.ndarray:
         """Weights ``(2 d + 1, units)``."""
         W = _normals(self.seed, index, (self.sizes[index], 2 * self.d + 1))
+        # |[x_0; x_i; 1]|^2 = 3 for unit tokens: pre-activations have variance 1.
         return np.asarray(np.float32(3**-0.5) * W.T)
 
     def inputs(self, xp: Any, tokens: Any) -> tuple[Any, ...]:
@@ -247,6 +256,7 @@ class PatchFeatures:
     def apply(self, xp: Any, inputs: tuple[Any, ...], weights: Any) -> Any:
         """Features ``(n, units)``: the query's share of the pre-activation is computed once, not once per key."""
         query, keys = inputs
+        # Rows of the weights: query, key, constant. The constant is counted with the query.
         of_query = query @ xp.concatenate([weights[: self.d], weights[-1:]])
         S = keys @ weights[self.d : 2 * self.d] + of_query[:, None]
         return xp.maximum(S, 0).mean(axis=1) * weights.dtype.type(self.width**-0.5)
@@ -262,6 +272,7 @@ class PatchFeatures:
             np.matmul(inputs[1][rows], of_keys, out=S)
             np.maximum(S, below[rows], out=S)
             np.matmul(ones, S, out=out[rows, None])
+        # Each of the N keys in the sum still lacks its q.
         of_query *= N
         out += of_query
         out *= out.dtype.type(self.width**-0.5 / N)

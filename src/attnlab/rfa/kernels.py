@@ -82,6 +82,7 @@ def _tile(
     ``batched``: for cheap closed forms on a GPU. One product for a key against all keys of the other side, and one
     pass over it: each number goes to memory and back once, and few calls are made.
     """
+    # The default of an accelerator may round the factors of a float32 product to fewer digits.
     exact = lax.Precision.HIGHEST
     U = jnp.matmul(left.query, right.query.T, precision=exact)
     n_right, columns, width = right.keys.shape
@@ -98,6 +99,7 @@ def _tile(
         if by_class and not centred:
             # A branch that is always taken: fused into both parts a long closed form would be computed twice.
             pair = lax.cond(j < n_right, jnp.asarray, jnp.zeros_like, pair)
+        # The weights carry both lengths, for the product of the keys; the product of the constant coordinates has none.
         return jnp.stack([pair / (left.length[i][:, None] * right.length[j]), V * pair]) if by_class else V * pair
 
     def key_by_key(i: Array) -> Array:
@@ -126,8 +128,10 @@ def _tile(
 
 def _side(batch: Padded, W0: np.ndarray, tau: float, pooled: bool, dtype: Any) -> Side:
     """Directions and score statistics of a batch; padded keys get weight zero."""
+    # A padded key is zeros: homogenised its length is one, so that no quotient below is 0/0.
     mask = np.arange(batch.keys.shape[1])[None] < batch.counts[:, None]
     if pooled:
+        # The units' weights have variance 1/3.
         query, keys = homogenise(np, batch.query) / np.sqrt(3), batch.keys / np.sqrt(3)
         deviation = np.sqrt(np.sum(query**2, -1)[:, None] + np.sum(keys**2, -1))
         mean, weight = np.zeros_like(deviation), mask / batch.counts[:, None]
@@ -158,6 +162,7 @@ def _concatenated(batch: Padded, other: Padded) -> np.ndarray:
         raise ValueError("kind='rfmlp' concatenates the tokens: every example must have the same number of keys")
     lengths, others = np.linalg.norm(left, axis=1), np.linalg.norm(right, axis=1)
     product = np.outer(lengths, others)
+    # The weights have variance 1/(N + 2), and the ReLU takes the lengths out: |x| |x'| k0(cos) / (N + 2).
     return np.asarray(product / (batch.keys.shape[1] + 2) * relu_covariance(left @ right.T / product))
 
 
@@ -209,6 +214,7 @@ def kernel(
     pooled = kind == "patch"
     sides = [_side(b, W0, activation.tau, pooled, dtype) for b in (batch, other)]
     if centred and not pooled:
+        # A homogeneous activation takes s and s' out of the expectation; k0 of the correlation is left.
         sides = [side._replace(weight=side.weight * side.deviation) for side in sides]
     form = {"activation": activation, "centred": centred, "nodes": nodes, "pooled": pooled}
     K = _assemble(sides[0], sides[1], X2 is None, {**form, "by_class": by_class and not pooled}, jax_device(device))
@@ -230,6 +236,7 @@ def _assemble(left: Side, right: Side, symmetric: bool, form: dict[str, Any], de
     n, m = len(left.query), len(right.query)
     on_gpu = device.platform == "gpu"
     batched = on_gpu and (form["centred"] or not form["activation"].quadrature)
+    # Powers of two for small problems: few shapes are compiled.
     tile = min(GPU_TILE if on_gpu else TILE, 1 << (max(n, m) - 1).bit_length())
     starts, columns = range(0, n, tile), range(0, m, tile)
     lefts = [_padded_tile(left, s, tile) for s in starts]
@@ -248,6 +255,7 @@ def _assemble(left: Side, right: Side, symmetric: bool, form: dict[str, Any], de
             rows, cols = slice(i * tile, (i + 1) * tile), slice(j * tile, (j + 1) * tile)
             part = part[..., : n - i * tile, : m - j * tile]
             mirrored = np.swapaxes(part, -1, -2)
+            # On the diagonal the two halves of a tile differ by rounding; the lower one counts, so that K is symmetric.
             K[..., rows, cols] = np.tril(part) + np.triu(mirrored, 1) if symmetric and i == j else part
             if symmetric and j < i:
                 K[..., cols, rows] = mirrored

@@ -24,8 +24,10 @@ def codes(encoding: str, n_keys: int) -> np.ndarray:
     one_of("encoding", encoding, ENCODINGS)
     if encoding == "onehot":
         return np.eye(n_keys)
+    # The longest period is twice the number of keys: its cosine falls all the way, so no two codes are equal.
     periods = np.geomspace(2, 2 * max(n_keys, 2), 4)
     phase = 2 * np.pi * np.arange(n_keys)[:, None] / periods
+    # Four pairs of sine and cosine have length 2.
     return np.concatenate([np.sin(phase), np.cos(phase)], axis=1) / 2.0
 
 

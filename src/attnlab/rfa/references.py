@@ -33,6 +33,7 @@ def theory(task: Task, learner: Any, n: int) -> Any:
         curve = learning_curve(task, n, ridge=learner.ridge, tail="features", **model)
     except ValueError:  # a target or a law of the tokens without a known spectrum
         return None
+    # The curve is relative to Var f* and leaves out the noise of the labels; a test error has it.
     scale = task.variance
     return replace(curve, value=curve.value * scale + task.noise_std**2, error=curve.error * scale)
 
@@ -47,6 +48,7 @@ def _model(learner: Any, task: Task) -> dict[str, Any] | None:
         return None
     if isinstance(learner, AttentionKernelRidge):
         return {"model": learner.kernel} if learner.kernel in ("rfa", "rfmlp") else None
+    # Equality includes tau: the spectrum is that of scores of variance one.
     return {"n_heads": learner.n_heads} if as_activation(learner.activation) == Relu() else None
 
 

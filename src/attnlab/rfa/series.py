@@ -28,6 +28,7 @@ def relu_covariance(rho: ArrayLike) -> np.ndarray:
     >>> float(relu_covariance(1.0))
     0.5
     """
+    # Rounding puts cosines slightly outside [-1, 1], where root and arccos are NaN.
     rho = np.clip(np.asarray(rho, dtype=np.float64), -1, 1)
     return np.asarray((np.sqrt(1 - rho**2) + rho * (np.pi - np.arccos(rho))) / (2 * np.pi))
 
@@ -46,6 +47,7 @@ def relu_coefficients(degree: int) -> np.ndarray:
     c = np.zeros(max(degree, 2) + 1)
     c[:3] = 1 / (2 * np.pi), 0.25, 1 / (4 * np.pi)
     for k in range(2, degree - 1, 2):
+        # He_k(0) = -(k - 1) He_{k-2}(0). The ratio of neighbours needs no factorial, which overflows beyond 170.
         c[k + 2] = c[k] * (k - 1) ** 2 / ((k + 2) * (k + 1))
     return c[: degree + 1]
 

@@ -62,6 +62,7 @@ def pad(X: np.ndarray | Sequence[np.ndarray]) -> Padded:
         raise ValueError("X holds an example without tokens")
     sets = [x[1:] if len(x) > 1 else x for x in examples]
     counts = np.array([len(s) for s in sets])
+    # Zeros behind the true keys; the kernel gives them weight zero by the counts.
     keys = np.zeros((len(sets), counts.max(), examples[0].shape[1]))
     for row, s in zip(keys, sets, strict=True):
         row[: len(s)] = s

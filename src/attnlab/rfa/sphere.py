@@ -34,6 +34,7 @@ def inner_product_law(d: int, nodes: int = NODES) -> tuple[np.ndarray, np.ndarra
     """
     t, w = special.roots_jacobi(nodes, (d - 3) / 2, (d - 3) / 2)
     w = w / w.sum()
+    # The cache hands the same arrays to every caller.
     t.flags.writeable = w.flags.writeable = False
     return t, w
 
@@ -81,6 +82,7 @@ def power_moments(powers: ArrayLike, l: int, d: int) -> np.ndarray:
     """
     k = np.asarray(powers)
     present = (k >= l) & ((k - l) % 2 == 0)
+    # np.where evaluates both branches below: zero keeps the logarithms of absent powers finite.
     j = np.where(present, (k - l) // 2, 0)
     # Factorials beyond 170 overflow; their logarithms do not.
     log = special.gammaln(k + 1) - special.gammaln(2 * j + 1) - l * np.log(2) + _log_rising(0.5, j)
@@ -110,6 +112,7 @@ def half_angle_moments(degree: int, d: int, terms: int) -> np.ndarray:
     rows = [np.concatenate([[1.0], np.cumprod((h + k[:-1]) / (2 * h + k[:-1]))])]
     for i in range(degree):
         rows.append(rows[-1] * (k - i) / (2 * h + k + i))
+    # The factor k - i is zero at i = k and negative after it: for k < l the product may be -0.0.
     return np.asarray(np.maximum(np.array(rows), 0.0))
 
 

@@ -106,6 +106,7 @@ class Task:
     def rotation(self) -> np.ndarray:
         """The planted rotation O, uniform on the orthogonal group."""
         Q, R = np.linalg.qr(stream(self.seed, "plant", "rfa", "rotation").standard_normal((self.d, self.d)))
+        # QR is unique with a positive diagonal of R; Q is uniform only then.
         return np.asarray(Q * np.sign(np.diag(R)))
 
     def sample(self, n: int, seed: Seed = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -115,6 +116,7 @@ class Task:
         X = self._draw_tokens(stream(root, "tokens"), n)
         y = self.truth(X)
         if self.noise_std:
+            # A stream of its own: the tokens are the same with and without noise.
             y = y + self.noise_std * stream(root, "noise").standard_normal(n)
         return X, y
 
@@ -151,6 +153,7 @@ class Task:
         exact = self.function.variance(self)
         if exact is not None:
             return exact
+        # In 32 pieces, so that the tokens of all draws are never in memory together.
         rng = stream(0, "theory", "rfa", "variance")
         return float(np.var(np.concatenate([self.truth(self._draw_tokens(rng, 4096)) for _ in range(32)])))
 

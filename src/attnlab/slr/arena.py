@@ -51,6 +51,7 @@ def _linear(task: Any, n: int) -> Any:
 
 
 def _linear_layer(task: Any, n: int) -> Any:
+    # RidgeCV penalises |beta|^2 without the factor n that LinearPredictor has.
     return make_pipeline(FlattenTokens(), FlattenOutputs(RidgeCV(n * np.array(SHRINKAGES))))
 
 

@@ -39,6 +39,7 @@ def vectors(
     if start == "manifold":
         k -= np.outer(k @ v_star, v_star)
         v -= np.outer(v @ k_star, k_star)
+        # The part of k across k*: v can be made orthogonal to k along it and stays orthogonal to k*.
         side = k - np.outer(k @ k_star, k_star)
         v -= (np.sum(v * side, axis=1) / np.sum(side**2, axis=1))[:, None] * side
     return k / np.linalg.norm(k, axis=1, keepdims=True), v / np.linalg.norm(v, axis=1, keepdims=True)
@@ -58,5 +59,6 @@ def initial_overlaps(d: int, runs: int, *, start: str = "sphere", seed: Seed = 0
     k_star, v_star = np.eye(2, integer("d", d, low=4))
     overlaps = overlaps_of(*vectors(runs, k_star, v_star, start=start, seed=seed), k_star, v_star)
     if start == "manifold":
+        # Rounding is not zero, and grows where M is unstable.
         overlaps[:, 2:] = 0.0
     return overlaps

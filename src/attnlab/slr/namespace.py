@@ -40,6 +40,7 @@ def jax_namespace() -> Namespace:
 
     def owens_t(h: Any, r: Any) -> Any:
         h, r = jnp.asarray(h)[..., None], jnp.asarray(r)
+        # The integral over [0, r], mapped to [0, 1]; the last axis is that of the nodes.
         square = 1 + (r[..., None] * x) ** 2
         return r / (2 * math.pi) * jnp.sum(w / square * jnp.exp(-0.5 * h**2 * square), axis=-1)
 

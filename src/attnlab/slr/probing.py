@@ -41,16 +41,19 @@ def clause_states(clauses: Clauses) -> Float[np.ndarray, "n levels states width"
 
 def _cached(kind: str, text: Any, compute: Any) -> np.ndarray:
     """The states of this text from the cache, or computed and put there; half precision on disk."""
+    # A digest of model, kind and text: states of anything else never have this name.
     name = hashlib.sha256(json.dumps([MODEL, kind, text]).encode()).hexdigest()[:32]
     folder = home() / "states"
     path = folder / f"{name}.npy"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
+        # Written beside and renamed: no reader meets half a file, and two writers do not share one.
         draft = path.with_suffix(f".{secrets.token_hex(4)}.tmp")
         with open(draft, "wb") as file:
             np.save(file, compute().astype(np.float16))
         os.replace(draft, path)
         tidy(folder, LIMIT)
+    # Read back even if just computed: the first run has the rounding to half precision too.
     return np.asarray(np.load(path, allow_pickle=False), dtype=np.float32)
 
 
@@ -69,9 +72,11 @@ def _encode(text: Sequence[Any], places: np.ndarray | None) -> np.ndarray:
     parts = []
     for start in range(0, len(text), BATCH):
         batch = list(text[start : start + BATCH])
+        # Sentences given as words keep the numbers of their words, by which states are found.
         tokens = tokenizer(batch, padding=True, return_tensors="pt", is_split_into_words=places is not None)
         with torch.no_grad():
             levels = model(**tokens, output_hidden_states=True).hidden_states
+        # (sentences, levels, tokens, width); level 0 are the embeddings.
         states = torch.stack(levels, dim=1).numpy()
         wanted = [states[:, :, :1]]
         if places is not None:
@@ -83,6 +88,7 @@ def _encode(text: Sequence[Any], places: np.ndarray | None) -> np.ndarray:
 def _word_states(states: np.ndarray, tokens: Any, places: np.ndarray) -> list[np.ndarray]:
     """Mean over the words of each sentence, and the states of the words at ``places`` (their first piece)."""
     ids = [tokens.word_ids(i) for i in range(len(states))]
+    # Special tokens and padding belong to no word.
     inside = np.array([[word is not None for word in row] for row in ids], dtype=np.float32)
     mean = np.einsum("nlts,nt->nls", states, inside / inside.sum(axis=1, keepdims=True))
     chosen = np.array([[row.index(place) for place in where] for row, where in zip(ids, places, strict=True)])
@@ -127,6 +133,7 @@ class LocationValueProbe:
         is_informative = (np.arange(candidates) == location[:, None]).ravel()
         self.location, self.value = _scaled_logistic(), _scaled_logistic()
         self.location.fit(states.reshape(n * candidates, width), is_informative)
+        # On informative candidates alone: the label says nothing of the others.
         self.value.fit(states[np.arange(n), location], labels)
 
     def read(self, states: np.ndarray) -> Reading:
@@ -187,5 +194,6 @@ def accuracy_of_bag_of_words(train: Clauses, test: Clauses) -> float:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
+    # The sentences are lists of words: there is nothing to split.
     probe = make_pipeline(CountVectorizer(analyzer=list), LogisticRegression(max_iter=2000))
     return float(probe.fit(train.words, train.labels).score(test.words, test.labels))

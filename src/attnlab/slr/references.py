@@ -60,6 +60,7 @@ def linear(task: Task, learner: LinearPredictor, n: int) -> float | None:
 
 def oracle(task: Task, learner: OraclePredictor, n: int) -> float | None:
     """Erf attention at the planted pair."""
+    # With the truth of another task the layer is not at the planted pair of this one.
     if learner.task != task:
         return None
     return _known(oracle_risk, _law(task), lam=(task.d * task.L) ** -0.25 if learner.lam is None else learner.lam)
@@ -69,6 +70,7 @@ def message_passing(task: Task, learner: AMP, n: int) -> float | None:
     """State evolution, where the algorithm assumes the law that holds."""
     if not all(map(math.isclose, (learner.nu, learner.noise_std), (task.strength, task.noise_std))):
         return None
+    # The theory is of the excess risk: the noise of the labels is added.
     found = _known(bayes_state_evolution, _law(task), n / task.d, n_draws=DRAWS)
     return None if found is None else found + task.noise_std**2
 

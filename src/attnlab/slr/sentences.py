@@ -127,16 +127,19 @@ def shuffled(sample: Clauses, seed: Seed) -> Clauses:
 def _sentence(nouns: str, frame: str, rng: np.random.Generator) -> tuple[Any, ...]:
     """Words, places of adjectives and nouns, the clause that decides, and the signs in the order of the clauses."""
     subjects = [["the", str(thing)] for thing in rng.choice(THINGS[nouns], 2, replace=False)]
+    # Subject 0 is the pet: it stands where the order has its zero.
     subjects.insert(0, [str(rng.choice(OWNERS)), str(rng.choice(PETS[nouns]))])
     order, signs = rng.permutation(3), rng.choice([-1, 1], 3)
     words: list[str] = ["people", "say"] if frame == "said" else []
     places, found = [], []
     for place, clause in enumerate(order):
         adverb = str(rng.choice(["", "very", "quite"]))
+        # Signs are in the order of the places, by which the label is read.
         quality = [adverb] * bool(adverb) + [str(rng.choice(GOOD if signs[place] > 0 else BAD))]
         words += _joint(frame, place)
         owner, noun = subjects[clause]
         if frame == "before":
+            # The adjective is the last word of ``quality``: an adverb stands before it.
             words += [owner, *quality]
             places.append(len(words) - 1)
             found.append(len(words))
@@ -152,5 +155,6 @@ def _sentence(nouns: str, frame: str, rng: np.random.Generator) -> tuple[Any, ..
 def _joint(frame: str, place: int) -> list[str]:
     """What stands before a clause."""
     if frame == "said":
+        # A comma is a word: the tokenizer is given lists, and places count their entries.
         return [["that"], [",", "but", "that"], [",", "and", "that"]][place]
     return ["and"] * (place > 0)

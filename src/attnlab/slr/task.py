@@ -87,6 +87,7 @@ class Task:
         nonnegative("noise_std", self.noise_std)
         integer("seed", self.seed)
         law = law_of(self.law, self.nu, self.gamma)
+        # nu and gamma repeat those of the law: a law by name and the same law as an object make equal tasks.
         for name, value in (("law", law), ("nu", law.nu), ("gamma", law.gamma)):
             object.__setattr__(self, name, value)
         if self.lengths is not None:
@@ -156,10 +157,13 @@ class Task:
         X = tokens.standard_normal((n, self.L, self.d))
         length = np.full(n, self.L) if self.lengths is None else places.choice(self.lengths, n)
         present = np.arange(self.L) < length[:, None]
+        # Before anything is added: the max law chooses by these marks, the spiked law marks what was chosen.
         location = self.law_in_force.choose(X @ self.k_star, present, self.locations, places)
         rows = np.arange(n)[:, None]
         X[rows, location] = self.law_in_force.mark(X[rows, location], self.k_star)
+        # Zeros are how a learner tells that a token is absent.
         X *= present[:, :, None]
+        # Over root K, so that the output has variance gamma^2 for any number of locations.
         output = (X[rows, location] @ self.v_star).sum(axis=1) / np.sqrt(self.locations)
         y = output + self.noise_std * noise.standard_normal(n)
         return Sample(X, y, location[:, 0] if self.locations == 1 else location)
@@ -175,6 +179,7 @@ class Task:
         X = check_tokens(X, d=self.d)
         present = X.any(axis=2)
         # padding has mark 0, which could be the largest of a sequence
+        # Not -inf, which times nu = 0 is NaN.
         marks = np.where(present, X @ self.k_star, -1e30)
         score = self.law_in_force.evidence(marks, np.einsum("nld,nld->nl", X, X))
         return inclusion(np.where(present, score, -np.inf), self.locations)

@@ -45,8 +45,10 @@ def align(W_hat: Any, W: Any, symmetry: Any = "none") -> Aligned:
     overlap = W_hat @ W.T
     if symmetry == "orthogonal":
         left, _, right = np.linalg.svd(overlap)
+        # Procrustes: tr(G W_hat W^T) is largest at V U^T, made of the singular vectors.
         best = right.T @ left.T
     else:
+        # |G W_hat - W|^2 depends on an orthogonal G through tr(G W_hat W^T) alone.
         members = group(symmetry, rank)
         best = members[int(np.argmax([np.sum(G * overlap.T) for G in members]))]
     turned = best @ W_hat

@@ -84,6 +84,7 @@ def _check_density(link: Link, y: jax.Array, z: jax.Array) -> None:
     value = _mapped(link, "log_density", y, z)
     _scalar_and_finite("log_density", value)
     elsewhere = [density(y, other) for other in (jnp.roll(z, 1, axis=0), 0.3 * z)]
+    # Minus infinity is allowed: y may be impossible at other indices.
     if any(bool(jnp.isnan(other).any()) for other in elsewhere):
         raise ValueError("log_density is NaN at indices other than the drawn ones; it must be defined for every z")
     if all(bool(jnp.allclose(other, value, rtol=0, atol=1e-12)) for other in elsewhere):
@@ -111,6 +112,7 @@ def _check_level_set(link: Link, y: jax.Array, z: jax.Array) -> None:
         )
     again = jax.vmap(jax.vmap(lambda one: link.sample(one, jnp.zeros(link.noise))))(branches)
     gap = jnp.abs(again - y[:, None])
+    # Negated, so that NaN counts as wrong.
     wrong = ~(gap <= 1e-6 * (1 + jnp.abs(y[:, None])))
     if bool(wrong.any()):
         raise ValueError(f"solve misses y: sample(solve(y, s)) differs from y by up to {float(jnp.nanmax(gap)):.3g}")
@@ -118,6 +120,7 @@ def _check_level_set(link: Link, y: jax.Array, z: jax.Array) -> None:
 
 def _check_consistent(link: Link) -> None:
     """sample and the description of p(y|z) must be the same law: the Nishimori identity at Q = I/2."""
+    # The theory imports this file.
     from attnlab.smi.theory.gains import gain, points_of
 
     V = np.repeat(0.5 * np.eye(link.rank)[None], 8, axis=0)
@@ -125,6 +128,7 @@ def _check_consistent(link: Link) -> None:
     gap, error = found.gap
     size = found.size
     part = next(name for name in ("log_partition", "solve", "log_density") if getattr(link, name) is not None)
+    # An integral that is not resolved breaks the identity by itself; 2e-3 is what the rules integrate to.
     if found.resolved and abs(gap) > max(5 * error, 2e-3 * size, 1e-9):
         raise ValueError(
             f"sample and {part} contradict each other: E m m^T and E m s^T differ by {gap:.3g} of {size:.3g} at "
@@ -134,6 +138,7 @@ def _check_consistent(link: Link) -> None:
 
 def _check_symmetry(link: Link, y: jax.Array, z: jax.Array) -> None:
     """Transformed directions must explain the outputs as well: alignment and bounds rely on it."""
+    # Not a multiple of I, which every orthogonal G would leave as it is.
     V = 0.5 * np.eye(link.rank) + 0.1
     for G in generators(link.symmetry, link.rank):
         if not bool(jnp.allclose(_described(link, y, z @ G.T, G @ V @ G.T), _described(link, y, z, V), atol=1e-6)):
@@ -149,4 +154,5 @@ def _described(link: Link, y: jax.Array, z: jax.Array, V: np.ndarray) -> jax.Arr
         return _mapped(link, "log_partition", y, z, jnp.broadcast_to(V, (PROBES, *V.shape)))
     if link.log_density is not None:
         return _mapped(link, "log_density", y, z)
+    # Only a level set describes the link, which has no noise then: equal outputs are equal laws.
     return _mapped(link, "sample", z, jnp.zeros((PROBES, link.noise)))

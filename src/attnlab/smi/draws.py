@@ -22,6 +22,7 @@ def sobol_normals(dimension: int, size: int, tags: tuple[str | int, ...]) -> np.
     points = qmc.Sobol(dimension, scramble=True, rng=stream(0, "theory", "smi", *tags)).random_base2(bits)[:size]
     # A scrambled point can round to 0 or 1.
     normals = np.asarray(special.ndtri(np.clip(points, 1e-15, 1 - 1e-15)))
+    # All callers share the array through the cache.
     normals.flags.writeable = False
     return normals
 
@@ -38,6 +39,7 @@ def matched_weights(normals: np.ndarray) -> np.ndarray:
     quadratic f, and the noise of any other f is that of its residual. Without enough points the weights are 1/n.
     """
     R, n, D = normals.shape
+    # Four points for each polynomial of degree two at least.
     if n < 4 * (D + 1) * (D + 2) // 2:
         return np.full((R, n), 1 / n)
     a, b = np.triu_indices(D)

@@ -128,6 +128,7 @@ class Link:
     @property
     def has_ranges(self) -> bool:
         """Whether ``free`` holds ranges and not positions."""
+        # Positions are integers.
         return any(isinstance(x, float) for pair in self.free for x in pair)
 
     @property
@@ -136,6 +137,7 @@ class Link:
         if self.log_partition is not None:
             return "closed"
         size = len(self.free) if self.solve is not None else self.dimension
+        # ``smooth`` is about log_density: a level set may be summed on a grid in any case.
         return "grid" if size <= GRID_LIMIT and (self.smooth or self.solve is not None) else "points"
 
     @property
@@ -143,6 +145,7 @@ class Link:
         """Whether it is one of attnlab's own, which its text names."""
         from attnlab.smi.links.named import SHIPPED
 
+        # Equal parameters give the same object from the cache; a copy with functions of its own only bears the name.
         return self.name in SHIPPED and SHIPPED[self.name](**dict(self.parameters)).sample is self.sample
 
     def __str__(self) -> str:

@@ -45,5 +45,6 @@ def spread_mean(link: Link, z: np.ndarray, V: np.ndarray, which: int = 0) -> np.
     v, basis = np.linalg.eigh(V)
     L = (basis * np.sqrt(np.clip(v, 0, None))) @ basis.T
     half = sobol_normals(link.dimension, SPREAD_POINTS // 2, ("spread", which))
+    # With the negatives, odd parts of the mean output cancel exactly.
     points = np.concatenate([half, -half]).reshape(-1, link.tokens, link.rank)
     return np.asarray(_spread(link, jnp.asarray(z), jnp.asarray(L), jnp.asarray(points)))

@@ -68,6 +68,7 @@ def _on_branch(link: Link, alpha: float) -> float | None:
 @functools.lru_cache(maxsize=64)
 def _branch(link: Link) -> tuple[np.ndarray, np.ndarray] | None:
     """Overlaps of one direction, and the alpha from which message passing reaches each: one curve serves all n."""
+    # v = -log(1 - q): equal steps resolve q near 0 and 1 - q near recovery.
     v = np.linspace(0.02, 14.0, 50)
     with no_advice():
         first = weak_recovery(link, draws=DRAWS, replicates=4)
@@ -75,6 +76,7 @@ def _branch(link: Link) -> tuple[np.ndarray, np.ndarray] | None:
     if not found.resolved.any():
         return None
     known = found.resolved
+    # The branch leaves q = 0 at the threshold of weak recovery, where q/S(q) is 0/0.
     q, alpha = np.r_[0.0, found.q[known]], np.r_[float(first), np.asarray(found)[known]]
     return (q, np.maximum.accumulate(alpha)) if np.isfinite(alpha).all() else None
 

@@ -29,6 +29,7 @@ def group(symmetry: Any, rank: int, limit: int | None = None) -> tuple[np.ndarra
     orders: Any = [tuple(range(rank))]
     if symmetry in ("permutation", "hyperoctahedral", "orthogonal"):
         orders = itertools.permutations(range(rank))
+    # A generator: a limit of a few members does not enumerate r! 2^r of them.
     members = (np.diag(np.array(s, dtype=float))[list(p)] for p, s in itertools.product(orders, signs))
     return tuple(itertools.islice(members, limit))
 
@@ -40,6 +41,7 @@ def generators(symmetry: Any, rank: int) -> list[np.ndarray]:
     eye, places = np.eye(rank), np.arange(rank)
     flips = [np.diag(np.where(places == a, -1.0, 1.0)) for a in places]
     swaps = [eye[np.r_[:a, a + 1, a, a + 2 : rank]] for a in places[:-1]]
+    # Any orthogonal matrix that is no signed permutation.
     rotation = np.linalg.qr(np.tri(rank))[0]
     known = {"sign": flips, "joint_sign": [-eye], "permutation": swaps, "hyperoctahedral": flips + swaps}
     return known.get(symmetry, [*flips, *swaps, rotation] if symmetry == "orthogonal" else [])

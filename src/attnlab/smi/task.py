@@ -56,6 +56,7 @@ class Task:
         """The link as an object."""
         if isinstance(self.link, str) and self.tokens is not None and "(" not in self.link:
             try:
+                # A link without this parameter has its own number of tokens, which is compared when the task is made.
                 return named(self.link, tokens=self.tokens)
             except ValueError as problem:
                 if "has no parameter" not in str(problem):
@@ -70,6 +71,7 @@ class Task:
     @functools.cached_property
     def W(self) -> Float[np.ndarray, "rank d"]:
         """The planted directions."""
+        # Other tags than the tokens': truth and data of one integer seed are independent.
         return stream(self.seed, "plant", "smi").standard_normal((self.rank, self.d))
 
     def n_samples(self, alpha: float) -> int:

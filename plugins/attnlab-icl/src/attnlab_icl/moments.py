@@ -33,8 +33,10 @@ def moments(task: Task, tasks: Tasks = "pretraining") -> tuple[Float[np.ndarray,
         R, mu = task.W.T @ task.W / task.k, task.W.mean(axis=0)
     A = np.column_stack([R, s * mu])
     B = np.empty((d + 1, d + 1))
+    # Pairs i != j of examples give (1 - 1/l) R; i = j give 2 R / l and s d / l I, by Wick's theorem.
     B[:d, :d] = s * d / l * np.eye(d) + (1 + 1 / l) * R
     B[d, :d] = B[:d, d] = s * (1 + 2 / l) * mu
+    # E y^4 = 3 s^2: (1 - 1/l) + 3/l.
     B[d, d] = s**2 * (1 + 2 / l)
     return A, B
 

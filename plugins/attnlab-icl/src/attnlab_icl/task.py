@@ -108,6 +108,7 @@ class Task:
         w = self._tasks(n, rng, tasks)
         x = rng.standard_normal((n, self.tokens, self.d)) / np.sqrt(self.d)
         y = np.einsum("nld,nd->nl", x, w) + self.noise_std * rng.standard_normal((n, self.tokens))
+        # A copy: its place in the tokens is cleared next, or the answer would leak.
         answer = y[:, -1].copy()
         y[:, -1] = 0
         return np.concatenate([x, y[..., None]], axis=-1), answer
@@ -128,6 +129,7 @@ class Task:
         rows = min(self.l, self.d)
         w = self._tasks(n, rng, tasks)
         X = np.zeros((n, rows + 1, self.d + 1))
+        # x is a view: what is written below stands in X.
         x, diagonal = X[:, :rows, :-1], np.arange(rows)
         x[...] = np.triu(rng.standard_normal((n, rows, self.d)))
         x[:, diagonal, diagonal] = np.sqrt(rng.chisquare(self.l - diagonal, size=(n, rows)))
@@ -172,6 +174,7 @@ class Task:
         """The law of ``features`` in pieces of at most ``size`` contexts, for data that is not kept."""
         size = integer("size", size, low=1)
         for index, first in enumerate(range(0, integer("n", n, low=1), size)):
+            # With one seed for all, every piece would hold the same contexts.
             yield self.features(min(size, n - first), branch(seed, "block", index), tasks)
 
     def _tasks(self, n: int, rng: np.random.Generator, tasks: Tasks) -> np.ndarray:

@@ -85,6 +85,7 @@ class Hardmax(Channel):
         """The output function."""
         from attnlab.aim.channels import hardmax_gradient, orthant
 
+        # The output sees z plus noise, of law N(omega, V + noise), and g is a gradient in omega: it needs no other law.
         spread = V + self.noise
         if not layout.tied:
             return hardmax_gradient.rows(summary, omega, spread, layout)
@@ -99,6 +100,8 @@ class Hardmax(Channel):
 
         spread = np.asarray(V, dtype=float) + self.noise
         scale = scale_function(layout.keys, layout.tied, self.legacy)
+        # The rows of a tied h share entries, so that its table is of whole sequences; untied rows are independent and
+        # alike.
         rows = 1 if layout.tied else layout.queries
         tau = spread / (total + self.noise)
         return Integral(rows * scale(tau) / spread, rows * scale.error(tau) / spread)
@@ -107,6 +110,7 @@ class Hardmax(Channel):
         """Two tokens: a plane integral over the two logit differences."""
         from attnlab.aim.channels.hardmax_parts import strength_parts
 
+        # Both parts of an untied h have the variance 1 in all: what is not residual is known.
         return strength_parts(Vs + self.noise, Va + self.noise, 1 - Vs, 1 - Va)
 
     def entropy(self, V: float, total: float, layout: Layout) -> Integral:

@@ -16,6 +16,7 @@ def pair(winners: jax.Array, omega: jax.Array, V: jax.Array) -> jax.Array:
     r"""g of two tied tokens: Phi_2 as an average over the noise x of h_12, :math:`E\prod_i\Phi(s_i(D_i/\sqrt V -
     x)/\sqrt 2)`.
     """
+    # Components (11, 12, 22): h_aa = sqrt(2) z_aa.
     s, D = _signs(winners), jnp.sqrt(2.0) * omega[:, 0::2] - omega[:, 1:2]
     _, means = hazard_means(s * D / jnp.sqrt(2 * V), -s / np.sqrt(2.0))
     return _from_slopes(s * means / jnp.sqrt(2 * V))
@@ -28,6 +29,7 @@ def rows(winners: jax.Array, omega: jax.Array, V: jax.Array, layout: Layout) -> 
     lead = ((h * won).sum(axis=-1, keepdims=True) - h) / jnp.sqrt(V)
     _, means = hazard_means(jnp.where(won > 0, NEVER, lead), jnp.where(won > 0, 0.0, 1.0))
     beaten = jnp.where(won > 0, 0.0, means)
+    # A row of g sums to zero: one constant added to all its entries changes no winner.
     g = (won * beaten.sum(axis=-1, keepdims=True) - beaten) / jnp.sqrt(V)
     return g.reshape(omega.shape)
 
@@ -37,6 +39,7 @@ def published_pair(winners: jax.Array, omega: jax.Array, V: jax.Array) -> jax.Ar
     s, D = _signs(winners), jnp.sqrt(2.0) * omega[:, 0::2] - omega[:, 1:2]
     log_z, _ = hazard_means(s * D / jnp.sqrt(2 * V), -s / np.sqrt(2.0))
     k, r = s * D / jnp.sqrt(3 * V), (s[:, 0] * s[:, 1] / 3)[:, None]
+    # k_1^2 + gap_1^2 is the quadratic form of the bivariate density, and so is k_2^2 + gap_2^2: two equal columns.
     gap = (k[:, ::-1] - r * k) / jnp.sqrt(1 - r**2)
     log_density = -(k**2 + gap**2) / 2 - jnp.log(2 * np.pi * jnp.sqrt(1 - r**2))
     return _from_slopes(s * jnp.exp(log_density - log_z[:, None]) / jnp.sqrt(3 * V))

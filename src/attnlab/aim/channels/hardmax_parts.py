@@ -19,11 +19,14 @@ STEP = 0.12  # of t in D = c sinh(t): half of it changes values by 1e-12
 
 def strength_parts(Vs: float, Va: float, known_s: float, known_a: float) -> tuple[float, float]:
     """E|g_s|^2 and E|g_a|^2; the estimate of D_+ has variance known_s + known_a, that of D_- 2 known_s."""
+    # h_11 and h_22 are symmetric, of variance V_s; h_12 and h_21 have a common part of variance V_s/2 and opposite
+    # parts of V_a/2.
     v, w = (3 * Vs + Va) / 2, (Va - Vs) / 2
     plus, minus = max(known_s + known_a, 1e-24), max(2 * known_s, 1e-24)  # variances of (D_1 ± D_2)/sqrt 2
     D, cells = _line(np.sqrt((plus + minus) / 2), np.sqrt(min(Vs + Va, 2 * Vs)))
     D1, D2 = D[:, None], D[None, :]
     law = np.exp(-((D1 + D2) ** 2) / (4 * plus) - (D1 - D2) ** 2 / (4 * minus)) * cells[:, None] * cells
+    # Also supplies the constants of the density and of the cells.
     law /= law.sum()
     symmetric = antisymmetric = 0.0
     for sign in (1, -1):  # of s_2, with s_1 = 1; the other two patterns are mirror images
@@ -34,6 +37,7 @@ def strength_parts(Vs: float, Va: float, known_s: float, known_a: float) -> tupl
         a2 = sign * normal_pdf(k2) * ndtr((k1 - r * k2) / root)
         # Below, Z has lost its digits: it is a difference of numbers of order one.
         safe = Z > 1e-13
+        # Z G_±^2: with G = a/(Z sqrt v), the probability Z of the outcome cancels one of the two in the square.
         even, odd = (np.where(safe, (a1 + s * a2) ** 2 / (2 * v * Z), 0.0) for s in (1, -1))
         symmetric += 2 * float((law * (even + 2 * odd)).sum())
         antisymmetric += 2 * float((law * even).sum())

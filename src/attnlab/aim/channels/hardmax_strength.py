@@ -103,6 +103,8 @@ def pair_scale_function(legacy: bool) -> Callable[[float], float]:
     x, w = REACH * (2 * x - 1), 2 * REACH * w
     k1, k2 = x[:, None], x[None, :]
     grids = {r: pair_information(k1, k2, r, legacy) for r in CORRELATIONS}
+    # k_2 -> infinity: P = Phi(k_1), a_1 = phi(k_1) and a_2 = 0. The bivariate density of the legacy channel vanishes
+    # there.
     tail = {r: 0.0 if legacy else normal_pdf(x) ** 2 / ndtr(x) for r in CORRELATIONS}
     nodes, weights = gauss_hermite(64)
 
@@ -111,6 +113,7 @@ def pair_scale_function(legacy: bool) -> Callable[[float], float]:
         for r in CORRELATIONS:
             law, above = _law_and_tail(x, c, r)
             total += float(w @ (law * grids[r]) @ w + w @ (above * tail[r]))
+        # (2/3) [3 a_1^2 + 3 a_2^2 + 6 r a_1 a_2] / P, in which both tokens count alike.
         return 4 * total
 
     def narrow(c: float) -> float:
@@ -121,6 +124,7 @@ def pair_scale_function(legacy: bool) -> Callable[[float], float]:
             total += float(weights @ values @ weights)
         return 4 * total
 
+    # Below c = 1.5 the law of k is narrow, and the nodes follow it; above, the fixed grid follows the integrand.
     return lambda tau: wide(1 / tau - 1) if tau < 0.4 else narrow(1 / tau - 1)
 
 
@@ -152,6 +156,7 @@ def _mean_entropy(c: float, r: float) -> float:
     x, w = REACH * (2 * x - 1), 2 * REACH * w
     P = bivariate_normal_cdf(x[:, None], x[None, :], r)
     law, above = _law_and_tail(x, c, r)
+    # Twice, k_1 or k_2 beyond the grid; where both are, P = 1 and P log P = 0.
     return float(w @ (law * xlogy(P, P)) @ w + 2 * (w @ (above * xlogy(ndtr(x), ndtr(x)))))
 
 

@@ -67,6 +67,7 @@ def row_batch(keys: int, tau: float, seed: int) -> float:
 
     omega = np.sqrt(1 - tau) * normal_points(keys, ROW_POINTS, seed)
     with jax.enable_x64(True):
+        # f = V E|g|^2/sqrt(tau), and V = tau at the total variance 1.
         return float(np.sqrt(tau) * np.asarray(_row(keys)(omega, tau)).mean())
 
 
@@ -83,6 +84,7 @@ def _row(keys: int) -> Any:
             others = jnp.asarray([k for k in range(keys) if k != winner])
             lead = (omega[:, winner, None] - omega[:, others]) / jnp.sqrt(V)
             log_z, means = hazard_means(lead, jnp.ones_like(lead))
+            # The slope of the winner is minus the sum of those of the others.
             total += jnp.exp(log_z) * ((means**2).sum(axis=-1) + means.sum(axis=-1) ** 2) / V
         return total
 
@@ -93,7 +95,9 @@ def row_entry(keys: int) -> dict[str, list[float]]:
     """Values and errors of an untied row at the nodes: a polynomial through both ends and the integrals between."""
     inside = np.array(ROW_INSIDE)
     found = np.array([[row_batch(keys, t**2, seed) for seed in range(BATCHES)] for t in inside])
+    # A floor, since the fit divides by them.
     errors = np.maximum(found.std(axis=1, ddof=1) / np.sqrt(BATCHES), 1e-7)
+    # Without knowledge E[z | y] is e for the winner and -e/(keys - 1) for each other entry, e the mean of the largest.
     low, high, t = small_tau(np.ones(keys)), largest_normal(keys) ** 2 * keys / (keys - 1), chebyshev(NODES)
     solve = np.linalg.pinv((_correction(inside, 4) / errors).T)
     gap = found.mean(axis=1) - low - (high - low) * inside
@@ -116,9 +120,11 @@ def tied_batch(tokens: int, tau: float, seed: int) -> float:
     normals = normal_points(2 * p, SEQUENCES[tokens], seed)
     omega = np.sqrt(1 - tau) * normals[:, :p]
     winners = Layout(tokens, tokens).unwhiten(omega + np.sqrt(tau) * normals[:, p:]).argmax(axis=-1)
+    # Seeds beyond those of the sequences: equal ones would shift both by the same numbers.
     sets = [uniform_points(dimension, POINTS, 2 * seed + i + 1000) for i in (0, 1)]
     with jax.enable_x64(True):
         first, second = (np.asarray(_mean(tokens)(winners, omega, tau, U)) - omega for U in sets)
+    # first and second estimate V g, so that f = V |g|^2/sqrt(tau) takes tau^(3/2).
     return float((first * second).sum(axis=1).mean() / tau**1.5)
 
 
@@ -148,8 +154,10 @@ def uninformed(tokens: int, seed: int) -> float:
 def patterns(tokens: int) -> tuple[np.ndarray, np.ndarray]:
     """One possible pattern of winners from each class under relabelling of the tokens, and the sizes of the classes."""
     less = orthant.orders(tokens)
+    # Winners that make a pair smaller than itself close a cycle and cannot occur.
     possible = ~less[:, range(less.shape[1]), range(less.shape[1])].any(axis=1)
     winners = np.array(list(np.ndindex(*(tokens,) * tokens)))[possible]
+    # Row i under new names is the old row t_i, its winner named by the inverse; the smallest code stands for the class.
     relabelled = [np.argsort(t)[winners[:, t]] for t in map(np.array, itertools.permutations(range(tokens)))]
     codes = np.min([r @ tokens ** np.arange(tokens) for r in relabelled], axis=0)
     _, first, copies = np.unique(codes, return_index=True, return_counts=True)
@@ -158,6 +166,7 @@ def patterns(tokens: int) -> tuple[np.ndarray, np.ndarray]:
 
 def tied_entry(tokens: int) -> dict[str, list[float]]:
     """Values and errors of a tied sequence at the nodes, through both ends and the Monte Carlo values between."""
+    # Each row holds one diagonal entry, of variance 2.
     low = tokens * small_tau(np.r_[np.sqrt(2.0), np.ones(tokens - 1)])
     ends = [uninformed(tokens, seed) for seed in range(4)]
     high, t = float(np.mean(ends)), chebyshev(NODES)
@@ -166,12 +175,14 @@ def tied_entry(tokens: int) -> dict[str, list[float]]:
     gap = found.mean(axis=1) - low - (high - low) * _shape(inside)
     solve = np.linalg.pinv((_correction(inside, 2) / errors).T)
     values = low + (high - low) * _shape(t) + _correction(t, 2).T @ solve @ (gap / errors)
+    # The standard error of four seeds, which moves f by about its share t.
     end = np.std(ends, ddof=1) / 2 * t
     return _entry(values, np.sqrt(((_correction(t, 2).T @ solve) ** 2).sum(axis=1) + end**2))
 
 
 def _shape(t: np.ndarray) -> np.ndarray:
     """f of two tokens, from 0 at t = 0 to 1 at t = 1."""
+    # s(0) / 0 is not a number; f is smooth at 0.
     x = np.r_[1e-6, t, 1.0]
     low, *pair, high = scale_function(2)(x**2) / x
     return np.asarray((np.array(pair) - low) / (high - low))

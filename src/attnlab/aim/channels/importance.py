@@ -64,6 +64,7 @@ def posterior_mean(channel: Channel, summary: Any, omega: Any, V: Any, layout: L
                 f"log_density of channel {channel.name!r} must take (..., queries, keys) to (...), here "
                 f"{x.shape[:2]}, got {log_w.shape}"
             )
+        # Prior over proposal; the determinant of the factor is common to all points and leaves no trace in the weights.
         log_w = log_w - (x**2).sum(axis=-1) / 2 + (xi**2).sum(axis=-1) / 2
         weights = jax.nn.softmax(log_w, axis=1)
         mean = jnp.einsum("nk,nki->ni", weights, x)
@@ -138,5 +139,6 @@ def interpolated_strength(channel: Channel, V: Any, total: float, layout: Layout
     value = np.exp(curves.mean(axis=0))
     error = value * curves.std(axis=0, ddof=1) / np.sqrt(len(found))
     below = np.log(np.maximum(V, 1e-300)) < low - 1e-9
+    # V^(-1/2), the law of hardmax, stands for the unknown one.
     beyond = value * np.exp(np.where(below, low - np.log(np.maximum(V, 1e-300)), 0.0)) ** 0.5
     return Integral(np.where(below, beyond, value), np.where(below, beyond, error))

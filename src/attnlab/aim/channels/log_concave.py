@@ -58,6 +58,7 @@ def hazard_means(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     narrow = 1 + (slope**2).sum(axis=-1, keepdims=True)
     centre = -(far * slope).sum(axis=-1, keepdims=True) / narrow
     smooth = jnp.where(tail[..., None, :], -log_rate, log_phi).sum(axis=-1)
+    # Gauss-Hermite weights hold exp(-xi^2/2), which is taken out again: the integrand is given as a whole.
     log_p = jnp.log(weights) + xi**2 / 2 - narrow * (nodes - centre) ** 2 / 2 + smooth
     log_z = logsumexp(log_p, axis=-1, keepdims=True)
     means = jnp.einsum("...j,...ji->...i", jnp.exp(log_p - log_z), jnp.exp(log_rate))

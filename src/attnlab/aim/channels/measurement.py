@@ -67,6 +67,7 @@ class Measurement(Channel):
     def loss_and_slope(self, loss: str, h: Any, target: Any, layout: Layout) -> tuple[Any, Any]:
         """logits: |Pi (z - z^0)|^2 / 2 on the measured whitened indices; squared_output: |y_hat - y|_F^2."""
         if loss == "logits":
+            # Pi is a projection, so that Pi gap is the slope of |Pi gap|^2/2 as well.
             gap = (layout.whiten(h) - target) @ projection(self, layout).astype(h.dtype)
             return (gap**2).sum(axis=-1) / 2, layout.spread(gap)
         xp = h.__array_namespace__()
@@ -75,6 +76,7 @@ class Measurement(Channel):
 
     def majorant(self, loss: str, h: np.ndarray, layout: Layout) -> np.ndarray:
         """A h, for A not below the second derivative of a convex loss in h, anywhere."""
+        # The convex losses here are quadratic: the slope at target 0 is the second derivative times h.
         return np.asarray(self.loss_and_slope(loss, h, np.zeros(1), layout)[1])
 
     def entropy(self, V: float, total: float, layout: Layout) -> Integral:
@@ -89,6 +91,7 @@ def basis(channel: Any, layout: Layout) -> np.ndarray:
     if not len(functionals):
         return np.zeros((0, layout.p))
     _, singular, right = np.linalg.svd(functionals, full_matrices=False)
+    # Two rows of a tied h can show the same pair: only independent functionals count in k.
     return np.asarray(right[singular > 1e-10 * singular[0]])
 
 

@@ -41,6 +41,7 @@ def orders(tokens: int) -> np.ndarray:
             beaten = patterns[:, row] != column
             less[np.flatnonzero(beaten), table[row, column], top[beaten]] = True
     for through in range(p):
+        # Warshall's closure: i below ``through`` and ``through`` below j.
         less |= less[:, :, through, None] & less[:, None, through, :]
     less.flags.writeable = False
     return less
@@ -75,6 +76,7 @@ def weighted_mean(winners: Any, omega: Any, V: Any, U: Any, tokens: int) -> tupl
             mu = shift[:, j, None]
             x, mass = _cut_normal(low - mu, high - mu, U[:, position])
             x = x + mu
+            # N(0, 1) over N(mu, 1) at x.
             log_weight = log_weight + mu**2 / 2 - mu * x
             drawn[j] = centre[:, j, None] + spread[j] * x
         else:
@@ -144,4 +146,5 @@ def _cut_mean(low: jax.Array, high: jax.Array) -> tuple[jax.Array, jax.Array]:
     low, high, sign = _lower_tail(low, high)
     mass = jnp.maximum(ndtr(high) - ndtr(low), 1e-300)
     slope = (jnp.exp(-(low**2) / 2) - jnp.exp(-(high**2) / 2)) / np.sqrt(2 * np.pi)
+    # Of a floored mass the quotient is no mean; the interval bounds it.
     return sign * jnp.clip(slope / mass, low, high), mass

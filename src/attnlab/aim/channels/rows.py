@@ -29,11 +29,14 @@ def rows_error(
     value, variance = 0.0, 0.0
     for row, copies in Counter(_rows(residual, noise)).items():
         if len(row) == 2:
+            # Variances of the difference of two independent entries.
             q, V = np.sum(row, axis=0)
             value += copies * two_entries(float(q), float(V), predictor)
+        # A row with one visible entry has one possible output, and no error.
         elif len(row) > 2:
             found = [_sampled(row, predictor, output, seed) for seed in range(BATCHES)]
             value += copies * float(np.mean(found))
+            # Copies share their points: errors add up, not their squares.
             variance += copies**2 * float(np.var(found, ddof=1)) / BATCHES
     return Integral(value, float(np.sqrt(variance)))
 
@@ -47,6 +50,7 @@ def _rows(residual: Residual, noise: float) -> list[Row]:
         for b in map(int, np.flatnonzero(visible)):
             scale, V = float(layout.scale[layout.component[a, b]]) ** 2, residual.entry(a, b)
             entries.append((scale * (residual.total - V), scale * (V + noise)))
+        # Sorted: the order of the keys does not change the error, and rows alike are integrated once.
         rows.append(tuple(sorted(entries)))
     return rows
 

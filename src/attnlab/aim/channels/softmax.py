@@ -93,6 +93,7 @@ class Softmax(Measurement):
         if loss == "cross_entropy":
             logs = xp.where(target > 0, xp.log(xp.maximum(target, SMALLEST) / xp.maximum(found, SMALLEST)), 0.0)
             return (target * logs).sum(axis=(-1, -2)), self.beta * gap
+        # beta (diag p - p p^T), the derivative of a softmax row, applied to 2 gap.
         slope = 2 * self.beta * found * (gap - (found * gap).sum(axis=-1, keepdims=True))
         return (gap**2).sum(axis=(-1, -2)), slope
 
@@ -114,11 +115,13 @@ def _two_sigmoids(q: float, V: float, predictor: str, beta: float) -> float:
     (centre, w), (shift, v) = (_trapezoid(np.sqrt(variance), beta) for variance in (q, V))
     p = expit(beta * (centre[:, None] + shift))
     best = p @ v if predictor == "bayes" else expit(beta * centre)
+    # Both entries of a row, p and 1 - p, miss by the same amount.
     return float(2 * (w @ ((p - best[:, None]) ** 2 @ v)))
 
 
 def _trapezoid(sigma: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights for N(0, sigma^2) against functions of sigmoid(beta x), whose poles are pi/beta away."""
+    # Spacing 0.6/beta or sigma/2.5, the smaller: poles at pi/beta then leave exp(-2 pi^2/0.6) = 5e-15.
     half = int(np.clip(9 * sigma * max(beta / 0.6, 2.5 / max(sigma, 1e-12)), 1, 2000))
     x = np.linspace(-9, 9, 2 * half + 1)
     weights = np.exp(-(x**2) / 2)

@@ -86,11 +86,13 @@ def output_functions(
         u = centre[:, None] + x @ spread.T
         log_p, pull = _second_layer(w, u, omega2, V2, skip, beta)
         determinant = scale[:, 0, 0] * scale[:, 1, 1] - scale[:, 0, 1] * scale[:, 1, 0]
+        # Hermite weights are those of N(0, I) in xi: the prior of x over it, and the Jacobian of x = mean + scale xi.
         log_p = log_p + log_w - (x**2).sum(-1) / 2 + (xi**2).sum(-1) / 2 + jnp.log(determinant)[:, None]
         log_z = jax.scipy.special.logsumexp(log_p, axis=1)
         p = jnp.exp(log_p - log_z[:, None])
         if floor is not None:
             mean, scale = _moved(p, x, floor)
+    # U^T (V_1 U U^T)^-1 E[u - U omega_1], with u - U omega_1 = sqrt(V_1) ROOT x.
     g1 = jnp.einsum("nk,nki->ni", p, x) @ np.linalg.inv(ROOT) @ U / jnp.sqrt(V1)
     return Outputs(g1, jnp.einsum("nk,nki->ni", p, pull), log_z)
 

@@ -74,6 +74,7 @@ def posterior_means(H: Any, omega: Any, V: Any, xi: Any, skip: float, beta: floa
     def log_posterior(x: Any) -> Any:
         r, log_volume = residual(x)
         found = log_volume - (r @ r) / 2 - (x @ x) / 2
+        # Of weight zero, and a number: NaN would win the search for the best step.
         return jnp.where(jnp.isfinite(found), found, -1e30)
 
     starts = jnp.asarray(normal_points(xi.shape[-1], MODES)).at[0].set(0.0)
@@ -89,6 +90,7 @@ def posterior_means(H: Any, omega: Any, V: Any, xi: Any, skip: float, beta: floa
     x = (means[:, None] + jnp.einsum("jba,jkb->jka", inverses, xi)).reshape(-1, xi.shape[-1])
     weights = jax.nn.softmax(jax.vmap(log_posterior)(x) - _log_mixture(x, means, roots))
     r = jax.vmap(lambda point: residual(point)[0])(x)
+    # A singular map has the weight 0 and an infinite r, whose product is NaN.
     r = jnp.where(weights[:, None] > 0, r, 0.0)
     found = jnp.concatenate([(weights @ x).reshape(layers - 1, -1), (weights @ r)[None]])
     return found @ basis.T / jnp.sqrt(V)[:, None]

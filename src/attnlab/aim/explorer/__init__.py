@@ -22,6 +22,7 @@ def points(cells: Cells) -> dict[str, list[Point]]:
     ]
     for row in cells.of("aim.gradient_descent"):
         tokens = row["tokens"]
+        # Those figures sweep c k alpha, (T^2 + T - 2) alpha of tied softmax.
         common = {**row, "channel": "softmax", "alpha": round(row["scaled"] / (tokens**2 + tokens - 2), 10)}
         if row["learner"] == "amp":
             amp.append({**common, "error": row["mse"]})

@@ -150,14 +150,17 @@ class AMP(IndexedPredictor, MessagePassing):
         if not self.law.solved:
             return measured
         Q = self.prior.second_moment(self.rho)
+        # start_error may exceed Q_0; overlaps are not negative, and no table goes beyond.
         return np.array([float(self.law.strength(min(v, Q), Q, self.layout_).value) for v in V])
 
     def _scaled(self, S: Any, error: float) -> Any:
         """Give S the scale of the prior where y does not know it: at finite d it would drift."""
+        # The centred tied prior has no trace to scale to.
         if not self.law.scale_free or (self.layout_.tied and not np.isfinite(self.rho)):
             return S
         if self.layout_.tied:
             return S * (self.prior.prior_mean(self.rho) * len(S) / S.trace())
+        # |S_hat|^2/d of a posterior mean is its overlap with the truth, 1 - C.
         norm = float((S * S).sum()) / len(S)
         return S * np.sqrt(max(1 - error, 0.0) / norm) if norm > 0 else S
 
@@ -169,6 +172,7 @@ class AMP(IndexedPredictor, MessagePassing):
         low, high = (0.1, 0.3) if tied else (0.3, 0.4)
         base = (0.4 if tied else 0.5) if k is None else high if alpha * k * d <= CROWDED[tied] else low
         changes = np.array(self.trace_["change"])
+        # Over the whole course, so that a raised share is not lowered again.
         stalls = int((changes[PATIENCE::PATIENCE] > 0.9 * changes[:-PATIENCE:PATIENCE]).sum())
         return min(base + 0.1 * stalls, 0.8)
 
@@ -187,6 +191,7 @@ def white_to_parts(model: AMP, error: float) -> float:
     from attnlab.aim.task import Task
     from attnlab.aim.theory.bayes import mmse
 
+    # d enters through the width alone, which must be at least one.
     law = Task(10**6, model.layout_.queries, model.rho, model.law, tied=False, mask=model.mask)
     V, Delta = error, model.effective_noise_
     alpha = 1 / (Delta * float(model.law.strength(V, 1.0, model.layout_).value))

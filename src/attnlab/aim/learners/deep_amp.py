@@ -119,6 +119,7 @@ class DeepAMP(MessagePassing, SequenceRegressor):
 
     def _strengths(self, V: np.ndarray, measured: np.ndarray) -> np.ndarray:
         """mean |g|^2; one layer has a formula."""
+        # k/V depends neither on beta nor on the total variance.
         return Softmax().strength(V, 1.0, self.layout_).value if len(V) == 1 else measured
 
     def _damping(self, alpha: float, d: int) -> float:
@@ -143,6 +144,7 @@ class DeepMessages:
         total, squares = np.zeros((len(S), *S[0].shape)), np.zeros(len(S))
         for start in range(0, len(self.X), CHUNK):
             part = slice(start, start + CHUNK)
+            # The tokens set the precision of the products; messages and sums stay float64.
             data = (np.asarray(self.X[part], np.float32), self.seen[part], self.omega[:, part], self.g[:, part])
             found = [np.asarray(v) for v in _sweep(*data, np.stack(S), onsager, V, damping, self.output)]
             self.omega[:, part], self.g[:, part] = found[:2]

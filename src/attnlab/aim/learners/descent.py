@@ -68,8 +68,10 @@ def indices_of(P: jax.Array, R: jax.Array, factors: jax.Array, layout: Layout) -
     """h of all starting points, (n, starts, queries, keys)."""
     _, d, _, r = factors.shape
     dots = [(P[:, a] * R[:, b]).sum(axis=-1) for a, b in zip(*layout.entries, strict=True)]
+    # A tied h is computed for a <= b and copied to both places.
     gram = jnp.stack(dots, axis=-1)[..., layout.component]
     if not layout.cross:
+        # factors[-1] is W again where there is one factor.
         trace = (factors[0] * factors[-1]).sum(axis=(0, 2))[:, None, None] / d
         gram = gram - trace * jnp.eye(layout.queries)
     h: jax.Array = gram / np.sqrt(r)
@@ -85,14 +87,17 @@ def losses_and_slope(
     P = project(factors[0], queries, precision)
     R = P if layout.tied else project(factors[1], keys, precision)
     losses, pull = objective.loss_and_pull(indices_of(P, R, factors, layout), target)
+    # 1/d of the objective and 1/sqrt(r) of h at once; the weight 0 takes padding out of the gradient.
     H = pull * weight[:, None, None, None] / (d * np.sqrt(r))
     if layout.tied:
+        # W enters h_ab through both tokens.
         slopes = [_pulled(H + H.swapaxes(-1, -2), P, queries, precision)]
     else:
         slopes = [_pulled(H, R, queries, precision), _pulled(H.swapaxes(-1, -2), P, keys, precision)]
     slope = jnp.stack(slopes)
     if not layout.cross:
         trace = jnp.trace(H.sum(axis=0), axis1=-2, axis2=-1)[:, None] / d
+        # Tr(Q^T K) has the slope K in Q and Q in K, hence the reversed order; |W|^2 has 2 W.
         slope = slope - (2 if layout.tied else 1) * trace * factors[::-1]
     losses = (losses * weight[:, None]).sum(axis=0) / d
     return losses, slope + decay_slope(factors, objective)

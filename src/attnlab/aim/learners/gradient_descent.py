@@ -129,10 +129,12 @@ class GradientDescent(IndexedPredictor):
         trained, curves, slopes = [], [], []
         size = self._group(len(data[0]), MEMORY if compute.memory is None else compute.memory)
         for group in np.split(start, range(size, n_starts, size)):
+            # Starts beside r: all of them meet the tokens in one wide product.
             factors = jnp.asarray(group.transpose(1, 2, 0, 3))
             final, curve = train(factors, *data, jnp.float32(adam.step), objective=objective, **options)
             slopes.append(stationarity(final, *data, objective, compute.precision) if decay else np.zeros(len(group)))
             trained.append(np.asarray(final).transpose(2, 0, 1, 3))
+            # The objective is the sum over sequences divided by d.
             curves.append(np.asarray(curve) * d / n)
         self._finish(np.concatenate(trained), np.concatenate(curves, axis=1), np.concatenate(slopes))
         return self
@@ -151,6 +153,7 @@ class GradientDescent(IndexedPredictor):
         self.loss_curve_, self.loss_ = curve, curve[-1]
         S = np.stack([matrix(w) for w in self.weights_])
         self.S_ = S.mean(axis=0)
+        # Posterior samples scatter around their mean by the Bayes error; n - 1, since the mean is made of them.
         spread = ((S - self.S_) ** 2).sum(axis=(1, 2)).sum() / len(self.S_)
         self.predicted_mse_ = float(spread / (len(S) - 1)) if len(S) > 1 else float("nan")
         if not np.isfinite(factors).all():
@@ -192,6 +195,7 @@ def _padded(X: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     """Samples padded to the next of a geometric series of sizes, so that a sweep over alpha compiles few programs."""
     n = len(X)
     floor = 1 if jax.default_backend() == "cpu" else 1024  # smaller batches do not fill an accelerator
+    # Steps of 2^(1/8): at most 9 % are padding.
     size = max(floor, int(np.ceil(2 ** (np.ceil(8 * np.log2(n)) / 8))))
     weight = np.pad(np.ones(n, dtype=np.float32), (0, size - n))
     return _with_zeros(X, size), _with_zeros(target, size), weight

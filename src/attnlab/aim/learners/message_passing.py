@@ -84,6 +84,7 @@ class MessagePassing:
         """Run to convergence from estimates ``start`` (layers, d, d) with errors ``error`` (layers,)."""
         layers, d, _ = start.shape
         S, reference = [array(s) for s in start], None if truth is None else [array(s) for s in truth]
+        # Undamped at first: there are no old messages to keep.
         V, damping, rate, limit = error, 0.0, self.layout_.rate, self.prior.finite_size(d)
         self.trace_ = {}
         reason, began = "max_iter reached", time.perf_counter()
@@ -92,6 +93,7 @@ class MessagePassing:
             totals, measured = sweep(S, error, V, damping)
             expected = self._strengths(V, measured)
             q_hat = rate * alpha * expected
+            # A mean |g|^2 from the product of two noisy estimates can be negative: NaN ends the run as diverged.
             R = [s + (rate / (q * d) if q > 0 else np.nan) * t for s, q, t in zip(S, q_hat, totals, strict=True)]
             if not all(np.isfinite(float(r.sum())) for r in R):
                 reason = "diverged"
@@ -101,6 +103,7 @@ class MessagePassing:
             found = [_distances(S[i], old[i], None if reference is None else reference[i]) for i in range(layers)]
             self._record(np.array(found).T, error, 1 / q_hat, began)
             change, overlap = np.array(found)[:, 0], np.array(found)[:, 1]
+            # Negated, so that NaN counts as diverged.
             if not (overlap < DIVERGED * self.prior.second_moment(self.rho)).all():
                 reason = "diverged"
                 break

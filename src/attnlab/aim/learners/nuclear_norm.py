@@ -101,6 +101,7 @@ class NuclearNorm(IndexedPredictor):
         if not layout.cross:
             total = total - np.trace(pull.sum(axis=0)) * np.eye(d)
         total = total / np.sqrt(d)
+        # The derivative in a tied h stands at a <= b only: the gradient among symmetric S is the symmetric part.
         return np.asarray((total + total.T) / 2 if layout.tied else total)
 
     def _penalised(self, X: np.ndarray, y: np.ndarray, z: np.ndarray, decay: float) -> tuple[np.ndarray, int, bool]:
@@ -113,6 +114,7 @@ class NuclearNorm(IndexedPredictor):
             new = self._shrunk(point - step * slope, step * d * decay)
             if ((point - new) * (new - S)).sum() > 0:  # the momentum points uphill: start it again
                 weight = 1.0
+            # Nesterov's sequence, as in FISTA.
             heavier = (1 + np.sqrt(1 + 4 * weight**2)) / 2
             point = new + (weight - 1) / heavier * (new - S)
             change, S, weight = np.linalg.norm(new - S), new, heavier
@@ -130,6 +132,7 @@ class NuclearNorm(IndexedPredictor):
             h = layout.indices(X, S / np.linalg.norm(S))
             S = self._adjoint(X, self.law.majorant(self.loss, h, layout))
             size = float(np.linalg.norm(S))
+        # Power iteration comes from below, and a step beyond 1/curvature may diverge.
         return 1.05 * size
 
     def _shrunk(self, S: np.ndarray, by: float) -> np.ndarray:
@@ -157,9 +160,11 @@ class NuclearNorm(IndexedPredictor):
         w = np.zeros((d, d))
         for iteration in range(1, self.max_iter + 1):
             fit = w - (A.T @ scipy.linalg.cho_solve(factor, A @ w.ravel() - target)).reshape(d, d)
+            # Any threshold ends at the same S: in Douglas-Rachford splitting it is the length of a step, not a penalty.
             s = self._shrunk(2 * fit - w, 0.5)
             w = w + s - fit
             if np.linalg.norm(s - fit) < 10 * self.tol * np.sqrt(d):
+                # s and not the fit: its small eigenvalues are exactly zero.
                 return s, iteration, True
         return s, self.max_iter, False
 

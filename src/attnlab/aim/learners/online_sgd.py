@@ -85,6 +85,7 @@ class OnlineSGD(IndexedPredictor):
             if not (task.tied and task.mask == "full"):
                 raise ValueError("OnlineSGD learns tied self-attention with mask='full'")
             n_steps, d = round(positive("time", y) * task.d / (4 * step)), task.d
+            # One sequence sets tokens_ and checks the channel; the batches are drawn one by one.
             self._check_data(*task.sample(1))
             fresh = _fresh(task, n_steps, batch, self.random_state)
             batches: Iterator[tuple[np.ndarray, np.ndarray]] = ((X, self._target(y)) for X, y in fresh)
@@ -127,12 +128,14 @@ class OnlineSGD(IndexedPredictor):
         """Gradient of the mean loss of a batch in W."""
         n, tokens, d = X.shape
         P = (X.reshape(-1, d) @ W).reshape(n, tokens, -1)
+        # Tr S = |W|^2 centres the diagonal.
         h = (P @ P.swapaxes(1, 2) - (W**2).sum() * np.eye(tokens)) / np.sqrt(d)
         _, H = self.law.loss_and_slope(self.loss, h, y, self.layout_)
         H = H + H.swapaxes(1, 2)
         # the flow's potential is that of half the squared error
         scale = (0.5 if self.loss == "squared_output" else 1.0) / (n * np.sqrt(d))
         pulled = X.reshape(-1, d).T @ (H @ P).reshape(n * tokens, -1)
+        # The trace of the doubled H has the 2 of the gradient 2 W of |W|^2.
         return np.asarray(scale * (pulled - np.trace(H.sum(axis=0)) * W))
 
 

@@ -82,6 +82,7 @@ class IndexedPredictor(SequenceRegressor):
         if self.prediction == "plug-in":
             return self.law.mean_output(h, self.layout_.visible)
         V = self.remaining_error()
+        # The prediction draws residuals around h alone: the total variance does not enter.
         return self.law.bayes_output(h, Residual(self.layout_, V, V, V))
 
 

@@ -54,6 +54,7 @@ class BlasMessages:
 
     def sweep(self, S: Any, onsager: float, V: float, damping: float) -> tuple[np.ndarray, float]:
         """Update all messages; A^T g and the mean of |g|^2."""
+        # D_ab = e_b . (S e_a), and S e_a as a row is e_a^T S^T; cast once for all chunks.
         narrow, trace = np.ascontiguousarray(S.T, self.dtype), float(np.trace(S))
         total = np.zeros((self.d, self.d))
         for index in range(math.ceil(self.n / self.rows)):
@@ -64,6 +65,7 @@ class BlasMessages:
             self.g[part] = self._output_function(part, V)
             total += self._outer(E, self.probes.weights(self.g[part], self.d))
         total = np.array(self.probes.oriented(total))
+        # The diagonal in place, without a d x d identity.
         total.flat[:: self.d + 1] -= self.probes.trace_weight(self.g, self.d)
         return total, float(np.einsum("np,np->", self.g, self.g)) / self.n
 
@@ -80,6 +82,7 @@ class BlasMessages:
         regenerated = isinstance(self.source, TokenStream)
         X = self.source.draw(index)[: part.stop - part.start] if regenerated else self.source[part]
         X = np.asarray(X, dtype=self.dtype)
+        # Vectors first: the rows of one are contiguous, and BLAS takes them without a copy.
         E = np.ascontiguousarray(self.probes.view(X).swapaxes(0, 1))
         if self.stays:
             self.resident[index] = E
@@ -95,6 +98,7 @@ class BlasMessages:
 
     def _outer(self, E: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Sum over sequences and pairs of weight e_a e_b^T, (d, d)."""
+        # float64 weights would make the products float64; the sum over tiles is float64.
         total, weights = np.zeros((self.d, self.d)), weights.astype(self.dtype)
         for a, part in itertools.product(range(self.probes.count), self._tiles(E)):
             made = self.made[: part.stop - part.start]

@@ -45,6 +45,7 @@ class Chunks:
         """Sequences in a chunk, a multiple of the number of devices."""
         n, tokens, d = self.source.shape
         rows = self.source.rows if isinstance(self.source, TokenStream) else chunk_rows(n, tokens, d)
+        # Every device takes the same number of rows.
         return math.ceil(rows / self.mesh.size) * self.mesh.size
 
     @property
@@ -76,6 +77,7 @@ class Chunks:
         return self._resident[index]
 
     def _fetch(self, index: int) -> Any:
+        # The last chunk is drawn whole: rows beyond n hold tokens too, which their weight 0 leaves out of all sums.
         if isinstance(self.source, TokenStream):
             return self.probes.view(self.source.draw(index, self.sharding))
         return self.probes.view(self.put(self.source, index))
@@ -85,7 +87,9 @@ class Chunks:
         import jax
 
         part = values[index * self.rows : (index + 1) * self.rows]
+        # All chunks have one shape: one compiled program serves them.
         pad = self.rows - len(part)
+        # Tokens on a device are padded there, not on the host.
         xp = jax.numpy if isinstance(part, jax.Array) else np
         part = xp.asarray(part, dtype=dtype or self.dtype)
         if pad:

@@ -37,6 +37,7 @@ def denoise(R: Any, noise: float, rho: float, *, symmetric: bool = True) -> Any:
         return _function(R, lambda x: tied.shrink(x, noise, rho, clip=True), allowed, (ends[0], ends[-1]))
 
     def ratio(x: np.ndarray) -> np.ndarray:
+        # Rounding may make eigenvalues of R^T R negative, and ratio divides by s; noise is for R = 0.
         s = np.sqrt(np.maximum(x, SMALLEST**2 * max(x.max(), noise)))
         return np.asarray(singular.shrink(s, noise, rho, clip=True) / s)
 

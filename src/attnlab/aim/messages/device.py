@@ -56,5 +56,6 @@ class DeviceMessages:
                 probes=self.chunks.probes,
                 precision=self.precision,
             )
+            # Kept on the device until all chunks are under way: a float would wait for each.
             squares.append(square)
         return total, float(sum(float(s) for s in squares)) / self.n

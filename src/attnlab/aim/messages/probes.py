@@ -81,6 +81,8 @@ class Probes:
             rows, columns = layout.entries
             last = layout.keys - 1
             diagonal = np.where(columns == last, 0.0, diagonal - (rows == last))
+        # Tied differences: the constant taken out is x_T^T S x_T, without its trace, so that every diagonal entry keeps
+        # Tr S.
         return np.asarray(diagonal / layout.scale)
 
     def view(self, X: Any) -> Any:

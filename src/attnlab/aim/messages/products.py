@@ -51,11 +51,13 @@ def adjoint(E: jax.Array, g: jax.Array, probes: Probes, precision: str = "highes
         terms[a].append(weights[:, j, None] * E[:, b])
     weighted = jnp.stack([sum(row[1:], row[0]) for row in terms], axis=1)
     flat = E[:, : probes.count].reshape(-1, d), weighted.reshape(-1, d)
+    # Contracted over the rows of both: no transposed copy of the tokens.
     total = lax.dot_general(*flat, (((0,), (0,)), ((), ())), precision=PRECISIONS[precision]).astype(jnp.float64)
     result: jax.Array = probes.oriented(total) - probes.trace_weight(g, d) * jnp.eye(d)
     return result
 
 
+# omega, g and total are replaced: the new ones take their memory.
 @functools.partial(jax.jit, static_argnames=("channel", "probes", "precision"), donate_argnames=("omega", "g", "total"))
 def sweep(
     E: jax.Array,
@@ -79,6 +81,7 @@ def sweep(
     """
     fresh = forward(E, S, probes, precision) - onsager * g
     omega = (1 - damping) * fresh + damping * omega
+    # The g of padding need not vanish, and would count in A^T g and in the sum of |g|^2.
     g = channel.g(summary, omega, V, probes.layout) * weight[:, None]
     return omega, g, total + adjoint(E, g, probes, precision), (g**2).sum()
 

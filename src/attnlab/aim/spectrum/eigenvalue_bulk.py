@@ -96,7 +96,9 @@ def turning_points(noise: float, rho: float) -> tuple[float, ...]:
     """
     noise = max(noise, TINY)
     theta, root, third = rho**-0.5, noise**0.5, noise ** (1 / 3)
+    # At each start one of the two terms of s is 1, so that s >= 1.
     starts = [-max(root, 1 - theta), max(root, 1 + theta)]
+    # The minimum of s: m/(theta - m) = Delta^(1/3).
     if _s(theta * third / (1 + third), noise, theta) < 1:
         starts[1:1] = [root, theta - 1]
     return tuple(_turning_point(m, noise, theta) for m in starts)

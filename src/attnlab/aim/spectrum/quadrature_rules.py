@@ -103,6 +103,7 @@ def denoising_error(noise: ArrayLike, rho: float, bulk: Bulk, mean: float, large
     if np.isnan(values).any() or (values < 0).any():
         raise ValueError(f"noise must be a number in [0, inf], got {noise!r}")
     delta = values.ravel()
+    # inf / (1 + inf) would be NaN.
     finite = np.where(np.isinf(delta), 1.0, delta)
     error = np.where(np.isinf(delta), 1.0, finite / (1 + finite))
     if not np.isinf(rho):
@@ -130,6 +131,7 @@ def rotation_invariant(
     if R.ndim > 2 or (R.ndim == 2 and R.shape[0] != R.shape[1]):
         kind = "eigenvalues" if symmetric else "singular values"
         raise ValueError(f"R must be a square matrix or a vector of {kind}, got shape {R.shape}")
+    # Without noise R is S, whatever its spectrum.
     if noise == 0:
         return R
     if R.ndim < 2:

@@ -120,11 +120,13 @@ def _roots(x: np.ndarray, noise: np.ndarray, c: float) -> np.ndarray:
     """m with Im m < 0 in a bulk, the physical real root elsewhere."""
     companion = np.zeros((len(x), 4, 4))
     companion[:, 1:, :3] = np.eye(3)
+    # Minus the coefficients of the quartic, the constant first.
     companion[:, :, 3] = np.stack([c * noise, -c * x, c - 1 - noise, x], axis=-1)
     m = np.linalg.eigvals(companion).astype(complex)
     lowest = np.take_along_axis(m, m.imag.argmin(axis=1)[:, None], axis=1)[:, 0]
     with np.errstate(divide="ignore", invalid="ignore"):
         square = m.real**2
+        # NaN or infinite where a root is 0 or a pole: never the physical one.
         sigma = noise[:, None] / square + (square + c) / (square - c) ** 2
     outside = np.take_along_axis(m.real, np.nan_to_num(sigma, nan=np.inf).argmin(axis=1)[:, None], axis=1)[:, 0]
     # rounding gives merged real roots an imaginary part of 1e-8

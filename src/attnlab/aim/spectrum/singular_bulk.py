@@ -110,6 +110,7 @@ def singular_quadrature(noise: np.ndarray, rho: float, nodes: int) -> Quadrature
     """
     rows = [_row(float(delta), rho, nodes) for delta in noise]
     width = max(len(row[0]) for row in rows)
+    # Rows with and without a gap differ in length; ones keep every integrand finite where the weight is 0.
     padded = [[np.pad(column, (0, width - len(column)), constant_values=1.0) for column in row] for row in rows]
     x, weights, density, denoised = (np.array(column) for column in zip(*padded, strict=True))
     for row, values in zip(rows, weights, strict=True):

@@ -67,6 +67,7 @@ def planted(d: int, rho: float, seed: Seed) -> np.ndarray:
     rng = stream(seed, "plant", "aim")
     if np.isinf(rho):
         gaussian = rng.standard_normal((d, d))
+        # Variance 1/d off the diagonal and 2/d on it, as of the noise.
         return np.asarray((gaussian + gaussian.T) / np.sqrt(2 * d))
     width = round(rho * d)
     W = rng.standard_normal((d, width))

@@ -125,6 +125,7 @@ def fixed_point(task: Task, alpha: np.ndarray) -> FixedPoint:
     if k is not None:
         reduced = task.layout.rate * k * alpha
         if np.isinf(task.rho):
+            # c k alpha = F/Delta = 1/(1 + Delta) for the centred prior.
             return FixedPoint(np.where(reduced < 1, 1 / np.maximum(reduced, 1e-300) - 1, 0.0), zeros, yes)
         # alpha(Delta) stays finite at Delta = 0: beyond the last entry of the table the error is below 1e-10.
         below = reduced < prior.small_noise_slope(task.rho)
@@ -188,10 +189,13 @@ def _invert(task: Task, target: np.ndarray) -> np.ndarray:
     small.
     """
     levels, table = _table(Law(task))
+    # alpha falls with Delta, and the search wants a rising table.
     place = np.searchsorted(-table, -target)
     inside = (place > 0) & (place < len(levels))
+    # A target above the table belongs to a Delta below its first level, one below it to a Delta beyond the last.
     answer = np.where(place == 0, 0.0, np.inf)
     if inside.any():
+        # Both ends of alpha(Delta) are power laws, straight in logarithms.
         low, high = np.log(levels[place[inside] - 1]), np.log(levels[place[inside]])
         wanted = target[inside]
         answer[inside] = np.exp(ridders(lambda x: np.log(_alpha_of(task, np.exp(x)) / wanted), low, high))

@@ -66,6 +66,7 @@ class Channel:
     """Averages over the four Gaussian directions, with the minimiser of the last call as the next start."""
 
     def __init__(self, total: float, loss: Loss, nodes: int) -> None:
+        # An odd rule has nodes at 0, on the border of the quarter that stands for all.
         if nodes % 2:
             raise ValueError(f"nodes must be even, got {nodes}")
         x, w = gauss_hermite(nodes)

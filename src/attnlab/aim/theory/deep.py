@@ -58,9 +58,11 @@ def deep_strength(
     """
     rho, V = check_rho(rho), np.array([positive("V1", V1), positive("V2", V2)])
     normals = stream(seed, "theory", "aim").standard_normal((integer("samples", samples, low=2), 2, 2, 3))
+    # The known means sqrt(rho) I of two layers overlap.
     cross = prior_mean(rho) ** 2
     q = np.array([[second_moment(rho) - V[0], cross], [cross, second_moment(rho) - V[1]]])
     values, vectors = np.linalg.eigh(q)
+    # Without knowledge q is singular for a finite rho, and rounding makes an eigenvalue negative.
     root = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
     omega = np.einsum("lk,nki->nli", root, normals[:, 0])
     z = omega + np.sqrt(V)[:, None] * normals[:, 1]
@@ -138,6 +140,7 @@ def deep_state_evolution(
         else:
             found = layer_strengths(path[-1].tolist(), tokens=tokens, points=points, **options)
             strength, error = found.value, found.error
+        # g divides by V, and changes are measured in log V: recovery stops here and not at 0.
         path.append(np.maximum(denoising_mmse(1 / (2 * alpha * strength), rho), 1e-6))
         # d log F / d log q_hat is between -1 and 0, so the relative error of q_hat bounds that of V.
         spread = path[-1] * error / strength

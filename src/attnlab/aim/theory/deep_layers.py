@@ -55,9 +55,11 @@ def layer_strengths(
         sets = [normals_of(layers, tokens, integer("points", points, low=64), number) for number in (1, 2)]
         first, second = (np.asarray(output_functions(H, omega, V, xi, skip=skip, beta=beta)) for xi in sets)
     squares, alignment = (first * second).sum(axis=2), ((first + second) / 2 * (z - omega) / width).sum(axis=2)
+    # No row of a softmax shows the constant in h: p - 1 components are seen.
     if problem := unresolved(squares, alignment, (layout.p - 1) / V):
         raise NotSolved(f"{points} points do not resolve beta={beta:g}, {layers} layers, {tokens} tokens: {problem}")
     noise, off = squares.std(axis=1) / np.sqrt(samples), (squares - alignment).mean(axis=1)
+    # Two independent estimates differ by twice the variance of one.
     variance = ((first - second) ** 2).sum(axis=2).mean(axis=1) / 2
     return Prediction(squares.mean(axis=1), np.sqrt(noise**2 + off**2 + variance**2), "heuristic")
 

@@ -171,6 +171,7 @@ def _threshold(df: Callable[[float], float], a: float, penalty: float, top: floa
         start = float(brentq(lambda e: df(e) - a, 0.0, top, xtol=1e-13))
     if penalty == 0:
         return start
+    # -penalty at the start; beyond the bulk df = 0, and eps a exceeds the penalty at the upper end.
     return float(brentq(lambda e: e * (a - df(e)) - penalty, start, max(top, start) + penalty / a + 1, xtol=1e-13))
 
 
@@ -245,5 +246,7 @@ def erm_density(x: Any, result: ERM, rho: float, *, tied: bool = True) -> np.nda
     from attnlab.aim.spectrum import singular
 
     prior, x = (tied_prior if tied else singular), np.asarray(x, dtype=float)
+    # x = eta (s - eps) of an eigenvalue s in the bulk.
     law = prior.density(x / result.scale + result.threshold, result.blur**2, rho) / result.scale
+    # The symmetrised law of singular values has half of its mass at each sign.
     return np.where(x > 0, (1 if tied else 2) * law, 0.0)

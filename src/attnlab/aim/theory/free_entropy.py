@@ -57,6 +57,7 @@ def log_energy_information(noise: float, rho: float) -> Prediction:
         raise ValueError(
             f"the log-energy form is for a spectrum in one piece, noise={noise:g}, rho={rho:g} has two bulks"
         )
+    # More nodes than the highest moment has oscillations.
     bulk, half, centre = quadrature(noise, rho, 2000), np.ptp(ends) / 2, ends.mean()
     angle, order = np.arccos(np.clip((bulk.x[0] - centre) / half, -1, 1)), np.arange(1, 1000)
     moments = np.cos(order[:, None] * angle) @ (bulk.weights[0] * bulk.density[0])

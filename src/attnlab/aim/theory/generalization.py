@@ -49,6 +49,7 @@ def residual(task: Task, error: float) -> Residual:
     """What is left unknown of the indices at an estimation error."""
     total = task.prior.second_moment(task.rho)
     V = real("error", float(error), low=0, high=total)  # a Prediction is a number too
+    # At both ends the two parts are equal, and no finite Delta belongs to V.
     if not task.layout.two_variances or V in (0.0, total):
         return Residual(task.layout, total, V, V)
 

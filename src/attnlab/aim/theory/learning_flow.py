@@ -112,6 +112,7 @@ def _teacher(rho: float, nodes: int, spectrum: Any) -> tuple[np.ndarray, np.ndar
     phi = (np.arange(nodes) + 0.5) * np.pi / nodes
     x, half = (low + high) / 2 + (high - low) / 2 * np.cos(phi), (high - low) / 2
     weights = root * (half * np.sin(phi)) ** 2 / (2 * np.pi * x) * np.pi / nodes
+    # The null directions of S_2 are unlearned last, as 1/t: without the atom late times are wrong.
     return (np.r_[x, 0.0], np.r_[weights, 1 - rho]) if rho < 1 else (x, weights)
 
 
@@ -132,6 +133,7 @@ class Flow:
         def gap(zeta: float) -> float:
             return zeta * (1 + self.init * float(self.weights @ (u / (s + zeta * u)))) - top
 
+        # gap rises from -top to at least 0; it is 0 at top where u = 0, at the start.
         zeta = float(brentq(gap, 1e-14 * top, top, xtol=1e-15, rtol=1e-14)) if gap(top) > 0 else top
         below = s + zeta * u
         I1, I2 = float(self.weights @ (s / below**2)), float(self.weights @ (u**2 / below**2))

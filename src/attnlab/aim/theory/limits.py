@@ -106,6 +106,7 @@ def _small_width_t(task: Task, ratio: np.ndarray) -> np.ndarray:
     def gap(x: np.ndarray, target: np.ndarray) -> np.ndarray:
         t = np.exp(x)
         strength = task.law.strength(small_width_denoising(t), 1.0, task.layout).value
+        # Negated: t E|g|^2 grows with t, and ridders is for decreasing functions.
         return np.asarray(-np.log(task.layout.rate * t * strength * target))
 
     t = np.ones_like(ratio)
@@ -138,10 +139,12 @@ def large_alpha_mmse(task: Task, alpha: ArrayLike) -> Prediction:
         raise NotSolved(f"channel must be hardmax without noise for the law of large alpha, got {task.law}")
     values, tau = check_alpha(alpha), 1e-20
     if task.layout.two_variances:
+        # alpha^2 M along the curve, at a Delta where it has reached its limit.
         limit = float(task.prior.denoising_mmse(1e-14, task.rho)) * parts_at(task, 1e-14).alpha ** 2
         return Prediction(np.asarray(limit / np.maximum(values, 1e-150) ** 2)[()], status="asymptotic")
     C = float(task.law.strength(tau, 1.0, task.layout).value) * np.sqrt(tau)
     D, Q = task.prior.small_noise_slope(task.rho), task.prior.second_moment(task.rho)
+    # The square of a smaller alpha underflows.
     law = D**2 * Q / (task.layout.rate * C * np.maximum(values, 1e-150)) ** 2
     return Prediction(np.asarray(law)[()], status="asymptotic")
 

@@ -32,6 +32,7 @@ def channel_strength(task: Task, q: ArrayLike, V: ArrayLike) -> Prediction:
         raise ValueError(f"q must be >= 0 and V > 0, got q={q!r}, V={V!r}")
     totals = (q + V).ravel()
     value, error = np.empty(totals.shape), np.empty(totals.shape)
+    # A channel takes one total variance and many V.
     for total in np.unique(totals):
         here = totals == total
         value[here], error[here] = task.law.strength(V.ravel()[here], float(total), task.layout)

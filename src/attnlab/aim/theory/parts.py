@@ -41,6 +41,7 @@ def parts_at(task: Task, delta: float) -> Parts:
     def gap(share: float) -> float:
         Vs, Va = share * V, (2 - share) * V
         symmetric, antisymmetric = task.law.strength_parts(Vs, Va, task.layout)
+        # (1/V_s - gamma)/E|g_s|^2 and the same of a are both 2 alpha; multiplied out.
         return (1 / Vs - gamma) * antisymmetric - (1 / Va - gamma) * symmetric
 
     # the symmetric part is seen better, by the diagonal of h: V_s <= V

@@ -32,7 +32,10 @@ class Erf(Activation):
         import jax.numpy as jnp
         from jax.scipy.special import erf
 
+        # z + g / sqrt 2 has variance s^2 + 1/2; h and k are the means in units of the deviation.
         root, root2 = jnp.sqrt(1 + 2 * s * s), jnp.sqrt(1 + 2 * s2 * s2)
         h, k = np.sqrt(2.0) * m / root, np.sqrt(2.0) * m2 / root2
+        # The product is the value at rho = 0. E sign sign' is 4 Phi_2 and terms of one score each, and d Phi_2 / d rho
+        # is the bivariate density: Plackett's integral.
         product = erf(h / np.sqrt(2.0)) * erf(k / np.sqrt(2.0))
         return product + 4 * plackett(h, k, 2 * rho * s * s2 / (root * root2), nodes, 0)

@@ -23,5 +23,6 @@ def plackett(a: Any, b: Any, rho: Any, nodes: int, power: int) -> Any:
         u = rho * float(1 - x * x)
         # Not lax.rsqrt: on a CPU its refinement takes longer than the instructions for root and quotient.
         root = 1 / jnp.sqrt(jnp.maximum(1 - u * u, np.finfo(np.float32).tiny))
+        # (rho - u)^power du = 2 rho^(power + 1) x^(2 power + 1) dx; the powers of rho follow at the end.
         total += float(2 * w * x ** (2 * power + 1)) * root * jnp.exp((squares + cross * u) * root * root)
     return rho ** (power + 1) * total / (2 * np.pi)

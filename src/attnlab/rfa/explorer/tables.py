@@ -37,6 +37,7 @@ def tables() -> dict[str, Any]:
         "modes": {
             name: {d: {N: _modes(name, d, N) for N in KEYS} for d in DIMENSIONS}
             for name in LABELS
+            # A softmax over the keys is no average of a function of one key: it has no modes.
             if TARGETS[name]["target"] != "softmax"
         },
     }
@@ -82,4 +83,5 @@ def _biased(power: int, d: int) -> float | None:
     """The complexity with a bias: of a target it depends on the power of the correlation alone, and not on the keys."""
     task = Task(target="corr_power", q=power, d=d, n_keys=KEYS[0])
     cost = float(theory.complexity_approx(task, "brfa", eps=EPS).value)
+    # JSON has no infinity.
     return cost if cost < float("inf") else None

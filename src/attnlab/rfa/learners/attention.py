@@ -96,10 +96,12 @@ class RandomFeatureAttention(RidgeOnFeatures):
         as_activation(self.activation)
         d = X.shape[2]
         if self._is_estimated():
+            # All outputs share the heads, so one bias is read off their mean.
             self.bias_: np.ndarray | None = moment_bias(self._inputs(X).astype(np.float64), Y.mean(axis=1))
         else:
             given = self.bias if self.bias is None or isinstance(self.bias, str) else np.asarray(self.bias)
             self.bias_ = None if given is None else mean_matrix(given, d)[:d, :d]
+        # For its check of the scale, before the features are computed.
         mean_matrix(self.bias_, d, self.bias_scale)
 
     def _feature_map(self) -> AttentionFeatures:
@@ -121,6 +123,7 @@ class RandomFeatureSelfAttention(RandomFeatureAttention):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        # A second axis of y is that of the tokens, not one of several outputs.
         tags.target_tags.multi_output = False
         return tags
 

@@ -23,6 +23,7 @@ from attnlab.rfa.solvers.gram_fit import GramFit
 
 def draw_seed(seed: Seed, *tags: str | int) -> int:
     """One integer seed of frozen weights, stored by the fitted learner, from anything that seeds."""
+    # 63 bits fit a signed integer.
     return int(branch(seed, "learner", "rfa", *tags).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
@@ -30,6 +31,7 @@ def check_ridge(ridge: Any) -> np.ndarray | NormBall:
     """One ridge or several candidates, as an array; or the ball that stands in its place."""
     if isinstance(ridge, NormBall):
         return ridge
+    # As objects, so that the error of the check names the value that was given.
     values = np.atleast_1d(np.asarray(ridge, dtype=object)).ravel()
     if values.size == 0:
         raise ValueError("ridge must be a number or a sequence of candidates, got an empty sequence")
@@ -78,6 +80,7 @@ class KernelMachine(RegressorMixin, BaseEstimator, ABC):
         if self.n_tokens is not None and getattr(X, "ndim", 2) != 3:
             X = validate_data(self, X, dtype="numeric", reset=reset)
         elif reset and hasattr(self, "n_features_in_"):
+            # Left by an earlier fit to the flat form, whose width it holds.
             del self.n_features_in_
         # A kernel fitted to sets of different sizes has no fixed number of tokens; it is stored as zero.
         expected, d = (None, None) if reset else (self.tokens_ or None, self.d_)

@@ -71,11 +71,14 @@ class RidgeOnFeatures(KernelMachine):
         """theta in feature order, of a linear system."""
         (n, width), solver = features.shape, self.solver
         if solver == "auto":
+            # The smaller of the two systems.
             solver = "primal" if width <= n else "dual"
+        # Phi^T Phi is singular then; the n x n system gives the solution of least norm.
         if solver == "primal" and ridge == 0 and width > n:
             solver = "dual"
         if solver == "cg":
             return self._solve_by_cg(features, Y, ridge)
+        # Nothing iterates from here on: only the ridge and "closed form" are recorded.
         self._ended(GramFit(np.empty(0), ridge))
         if solver == "primal":
             return primal(features, Y, ridge)
@@ -88,6 +91,7 @@ class RidgeOnFeatures(KernelMachine):
                 "solver='cg' solves (Phi Phi^T + n ridge I) alpha = y, which is singular at ridge=0 with "
                 f"{width} features for {n} examples; set ridge > 0, more features, or solver='primal'"
             )
+        # Every step needs all features again: they stay in memory.
         blocks = list(features)
         found = preconditioned_cg(blocks, Y, ridge, features.backend)
         reason = "tolerance reached" if found.converged else "max_iter reached"
@@ -107,6 +111,7 @@ class RidgeOnFeatures(KernelMachine):
             return None
         tokens, Y = self._draw(X[: max(sizes)], y[: max(sizes)])
         features = self._features(np.concatenate([tokens, self._tokens(X_test, reset=False)]))
+        # Few features: the primal systems of single fits are smaller than this Gram matrix.
         if features.shape[1] <= min(sizes):
             return None
         f = nested_predictions(features, Y, sizes, float(self.ridge), self._keeps(features))

@@ -86,6 +86,7 @@ class AttentionKernelRidge(KernelMachine):
         tokens = self._examples(X[:most], reset=True)
         Y = self._targets(y[:most], most)
         K, solver = self._kernel(tokens, None), self._solver()
+        # The kernel does not depend on the sample: the Gram matrix of the first n examples is a leading block.
         alphas = [solver.solve(K[:n, :n], n * float(self.ridge), Y[:n]) for n in sizes]
         C = self._kernel(self._examples(X_test, reset=False), tokens).astype(np.float64)
         return np.stack([(C[:, : len(a)] @ a).reshape(len(C), *self.output_shape_) for a in alphas])
@@ -93,6 +94,7 @@ class AttentionKernelRidge(KernelMachine):
     def predict(self, X: Any) -> np.ndarray:
         """f(X), of the shape of y."""
         check_is_fitted(self, "alpha_")
+        # At small ridges alpha is large and of both signs: the sum cancels, and float32 would lose its digits.
         f = self._kernel(self._examples(X, reset=False), self.X_fit_).astype(np.float64) @ self.alpha_
         return np.asarray(f.reshape(len(f), *self.output_shape_))
 

@@ -66,6 +66,7 @@ class RFAStack(RidgeOnFeatures):
         self.random_state = random_state
 
     def _depends_on_sample(self) -> bool:
+        # The read-outs of lower layers are standardised on the training tokens.
         return bool(self.n_layers > 1)
 
     def _prepare(self, X: np.ndarray, Y: np.ndarray) -> None:
@@ -76,6 +77,7 @@ class RFAStack(RidgeOnFeatures):
         self.scales_ = np.ones((self.n_layers - 1, self.width))
         for layer in range(self.n_layers - 1):
             Z = self._read_outs(X, layer)
+            # A read-out that is the same for all tokens has deviation zero.
             self.centers_[layer], self.scales_[layer] = Z.mean(axis=(0, 1)), Z.std(axis=(0, 1)) + 1e-12
             X = self._append(X, Z, layer)
 
@@ -86,6 +88,7 @@ class RFAStack(RidgeOnFeatures):
 
     def _read_outs(self, X: np.ndarray, layer: int) -> np.ndarray:
         d, device = X.shape[2], Blas(self._dtype)
+        # A seed for each layer: with the same one the layers would share their random numbers.
         heads = AttentionFeatures(self.inner_heads, d, draw_seed(self.seed_, "layer", layer), mean_matrix(None, d))
         V = stream(self.seed_, "learner", "rfa", "read-outs", layer).standard_normal((sum(heads.sizes), self.width))
         return apply(Features(heads, device.put(each_token_as_query(X)), device), V).reshape(*X.shape[:2], self.width)

@@ -75,6 +75,7 @@ LOSSES: Mapping[str, Loss] = MappingProxyType(
         "logistic": Loss(
             lambda f, y: np.logaddexp(0, -y * f),
             lambda f, y: -y * special.expit(-y * f),
+            # Not p (1 - p): from f = 37 on 1 - p rounds to zero, and Newton's system divides by this.
             lambda f, y: special.expit(f) * special.expit(-f),
         ),
         "huber": Loss(
@@ -100,6 +101,7 @@ def penalised(K: np.ndarray, y: np.ndarray, ridge: float, loss: str) -> Minimum:
     now = objective(alpha, f)
     for step in range(1, MAX_STEPS + 1):
         slope = chosen.slope(f, y)
+        # The factor 2 is that of the penalty's derivative, 2 ridge K alpha.
         direction = _newton_target(K, slope, chosen.curvature(f, y), f, 2 * n * ridge) - alpha
         along = K @ direction
         # The decrease that the quadratic model promises. Below rounding no step can be told from none.
@@ -111,6 +113,7 @@ def penalised(K: np.ndarray, y: np.ndarray, ridge: float, loss: str) -> Minimum:
             return Minimum(alpha, ridge, False, step, "line search failed")
         alpha, f = alpha + size * direction, f + size * along
         before, now = now, objective(alpha, f)
+        # A shortened step that gains little says nothing of the distance to the minimum.
         if before - now <= TOLERANCE * max(abs(now), TOLERANCE) and size == 1:
             return Minimum(alpha, ridge, True, step, "tolerance reached")
     return Minimum(alpha, ridge, False, MAX_STEPS, "max_iter reached")
@@ -175,6 +178,7 @@ def on_ball(
         if trial_norm > radius:
             low = middle
         else:
+            # Only minima inside the ball are kept: what is returned obeys the bound.
             high, best, norm = middle, trial, trial_norm
     if best.converged and steps == MAX_STEPS:
         return replace(best, converged=False, n_iter=steps, reason="max_iter reached")

@@ -66,6 +66,7 @@ def ridge_path(K: np.ndarray, y: np.ndarray, ridges: ArrayLike) -> RidgePath:
         # The diagonal of the inverse: n^2 operations a ridge, and no inverse.
         diagonal = (U**2) @ inverse
         loo.append(np.mean((alpha / diagonal[:, None]) ** 2))
+        # y - H y = n lam alpha and n - tr H = n lam tr(inverse): n lam cancels, so a ridge of zero needs no limit.
         gcv.append(np.mean(alpha**2) / np.mean(inverse) ** 2)
         alphas.append(alpha)
     return RidgePath(lam, np.array(loo), np.array(gcv), np.stack(alphas))

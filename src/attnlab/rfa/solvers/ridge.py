@@ -67,6 +67,7 @@ def apply(features: Features, theta: np.ndarray) -> np.ndarray:
 def dual(features: Features, Y: np.ndarray, ridge: float, *, keep: bool) -> np.ndarray:
     """theta from the n x n system. With ``keep`` the features stay in memory, otherwise they are computed twice."""
     n, device = len(Y), features.backend
+    # The Gram matrix of scores, and one shared by several devices, are formed without blocks that could be kept.
     if keep and not has_few_keys(features) and getattr(device, "count", 1) == 1:
         blocks: Blocks = list(features)
         G = gram(blocks, n, device)
@@ -80,6 +81,7 @@ def primal(features: Features, Y: np.ndarray, ridge: float) -> np.ndarray:
     n, device = len(Y), features.backend
     Phi = np.concatenate([np.asarray(block) for block in features], axis=1)
     A = device.zeros((Phi.shape[1], Phi.shape[1]))
+    # add_gram forms A A^T: of the transpose that is Phi^T Phi.
     return device.solve(device.add_gram(A, device.put(Phi.T)), n * ridge, Phi.T.astype(np.float64) @ Y)
 
 
@@ -93,6 +95,7 @@ def nested_predictions(features: Features, Y: np.ndarray, sizes: Sequence[int], 
     blocks: Blocks = list(features) if keep else features.passing()
     train = replace(features, tokens=features.tokens[:n])
     G = gram((block[:n] for block in blocks), n, device) if keep else whole_gram(train)
+    # The Gram matrix of the first m examples is a leading block.
     alphas = [device.solve(G[:m, :m], m * ridge, Y[:m]) for m in sizes]
     # An example that a fit has not seen has coefficient zero.
     alpha = np.concatenate([np.concatenate([a, np.zeros((n - len(a), a.shape[1]))]) for a in alphas], axis=1)

@@ -123,6 +123,7 @@ def scores(query: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 def _radius_moment(power: int, d: int) -> float:
     """E|x|^power for x ~ N(0, I/d)."""
+    # By logarithms: the gamma function overflows beyond 171.
     return float(np.exp(power / 2 * np.log(2 / d) + special.gammaln((d + power) / 2) - special.gammaln(d / 2)))
 
 
@@ -134,5 +135,6 @@ def _total_variance(energies: Energies, n_keys: int, query: tuple[float, ...], k
     constant = energies.get((0, 0), 0.0)
     mean_given_query = sum(e for (_, b), e in energies.items() if b == 0)
     total = sum(energies.values())
+    # Length and direction of a Gaussian token are independent: moments of the lengths are factors.
     of_query = query[1] * key[0] ** 2 * mean_given_query
     return float(of_query - (query[0] * key[0]) ** 2 * constant + (query[1] * key[1] * total - of_query) / n_keys)

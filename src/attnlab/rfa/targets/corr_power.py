@@ -83,4 +83,5 @@ class Rotated(CorrPower):
 
     def value(self, task: Task, query: np.ndarray, keys: np.ndarray) -> np.ndarray:
         """The average."""
+        # <x_0, O x_i> = <O^T x_0, x_i>, and x_0^T O is a row of this product.
         return super().value(task, query @ task.rotation, keys)

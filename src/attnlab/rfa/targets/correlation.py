@@ -33,4 +33,5 @@ class Correlation(Power):
 
     def tensors(self, task: Task) -> Energies:
         """The symmetric identity of degree p."""
+        # Its squared norm is the dimension of the symmetric tensors of degree p.
         return {(self.p, self.p): float(np.sqrt(special.comb(task.d + self.p - 1, self.p)))}

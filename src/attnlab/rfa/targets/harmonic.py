@@ -53,6 +53,7 @@ class Harmonic(Target):
         query, key = (_monomials(l, task.d) for l in self.harmonic)
         scale = self._scale(task.d)
         products = {(r, s): abs(scale * x * y) for r, x in enumerate(query) for s, y in enumerate(key)}
+        # Coefficients of the other parity are zero up to rounding; kept, they would be priced as terms.
         return {degrees: float(norm) for degrees, norm in products.items() if norm > 1e-12}
 
 

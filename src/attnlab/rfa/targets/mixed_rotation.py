@@ -40,6 +40,7 @@ class MixedRotation(Target):
     def energies(self, task: Task) -> Energies:
         """The trace of the key's quadratic form is a function of the query alone."""
         d, S = task.d, self.matrix(task)
+        # On the sphere E (x^T A x)(b^T x)^2 = (tr A + 2 b^T A b) / (d (d + 2)), here with A = S^T S.
         along_b = float(np.sum((S @ task.b) ** 2))
         total = (float(np.sum(S**2)) + 2 * along_b) / (d**2 * (d + 2))
         return {(1, 0): along_b / d**3, (1, 2): total - along_b / d**3}

@@ -65,6 +65,7 @@ def witness(task: Task, n_heads: int, *, delta: float = 0.1) -> Witness:
     """
     M, delta = integer("n_heads", n_heads, low=1), real("delta", delta, low=0, high=1, open_low=True)
     terms = [(*witness_degree(*degrees), norm) for degrees, norm in tensors(task).items()]
+    # One witness for the sum of the terms: its degree is the largest, norms add up.
     k, B = max(k for k, _, _ in terms), sum(math.sqrt(price) * norm for _, price, norm in terms) ** 2
     trace = attention_trace(task.d, task.n_keys)
     return Witness(
@@ -91,6 +92,7 @@ def heads_bound(task: Task, n_heads: int, *, form: str = "explicit", delta: floa
     root = 0.0
     for (r, s), norm in tensors(task).items():
         k, price = witness_degree(r, s)
+        # The terms' errors add up in norm, by the triangle inequality; the square follows.
         root += math.sqrt(2 * math.sqrt(1.5) * 3.0**k * price) * norm
     return Prediction(root**2 / M, status="bound")
 
@@ -102,6 +104,7 @@ def heads_for_bound(task: Task, eps: float, *, form: str = "explicit", delta: fl
     """
     eps, M = positive("eps", eps), 1
     while (bound := float(heads_bound(task, M, form=form, delta=delta))) > eps:
+        # M times the bound does not fall in M, so that M bound / eps never passes the least M.
         M = max(M + 1, math.ceil(M * min(bound / eps, 2.0)))
     return Prediction(M, status="bound")
 
@@ -110,6 +113,7 @@ def _complexity_and_trace(task: Task, model: str, eps: float) -> tuple[float, fl
     if model == "rfa":
         return float(complexity_exact(task, "rfa")), attention_trace(task.d, task.n_keys)
     if model == "rfmlp":
+        # E relu(g)^2 = 1/2: pre-activations have variance one.
         return float(complexity_exact(task, "rfmlp")), 0.5
     return float(complexity_approx(task, "brfa", eps=eps)), biased_trace_bound(task.d)
 

@@ -61,6 +61,7 @@ def dimension_free_cost(
     if excess(low) > 0:
         return Solution(np.inf, False, 0, excess(low) / allowed)
     found = optimize.brentq(excess, low, high, xtol=1e-12, full_output=True)
+    # The least |c| for a given residual is a ridge solution, at the shift where the residual is the allowed one.
     c = s * projected / (s**2 + np.exp(found[0]))
     return Solution(float(c @ c), bool(found[1].converged), int(found[1].iterations), abs(excess(found[0])) / allowed)
 

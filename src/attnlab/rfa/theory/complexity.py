@@ -105,6 +105,7 @@ def complexity(task: Task, model: str = "rfa", *, form: str = "closed") -> Predi
     roots = 0.0
     for (r, s), norm in tensors(task).items():
         price = beta(r, s) if model == "rfa" else beta_mlp(r, s, task.n_keys) / (task.n_keys if s else 1)
+        # Representations of the terms are added: so are their norms, at most.
         roots += np.sqrt(price) * norm
     return Prediction(float(roots**2), status="bound")
 
@@ -144,6 +145,7 @@ def complexity_exact(task: Task, model: str = "rfa") -> Prediction:
 
 def modes(task: Task, model: str) -> tuple[np.ndarray, np.ndarray]:
     """Energies of f* (not F) and eigenvalues of the full model by class of features, one per pair of degrees."""
+    # What depends on a key averages out over N independent keys; a function of the query does not.
     energy = np.array([e / (task.n_keys if b else 1) for (_, b), e in task.energies.items()])
     return energy, np.stack([mode_parts(a, b, task.d, task.n_keys, model) for a, b in task.energies], axis=1)
 
@@ -173,6 +175,7 @@ def complexity_approx(task: Task, model: str = "rfa", *, eps: float = 0.1) -> Pr
         shrunk = np.exp(log_kappa) / (eigenvalue + np.exp(log_kappa))
         return float(np.sum(energy * shrunk**2) - eps * np.sum(energy))
 
+    # Beyond 40 e-folds all modes are kept or dropped to rounding: the root lies between.
     span = np.log(eigenvalue.min()) - 40, np.log(eigenvalue.max()) + 40
     kappa = np.exp(optimize.brentq(excess, *span, xtol=1e-12))
     return Prediction(float(np.sum(energy * (eigenvalue / (eigenvalue + kappa)) ** 2 / eigenvalue)))
@@ -201,6 +204,7 @@ def witness_degree(r: int, s: int) -> tuple[int, float]:
     """
     r, s, k = integer("r", r, low=0), integer("s", s, low=0), np.arange(60)
     weight = relu_coefficients(59) * 4.0**-k * special.comb(k, r) * special.comb(k + 1, s)
+    # c_k is zero for odd k >= 3, the binomials below the degrees: infinite prices, which are never the least.
     with np.errstate(divide="ignore"):
         best = int(np.argmin(3.0**k / weight))
     return best, float(1 / weight[best])

@@ -57,6 +57,7 @@ def _needed(task: Task, n: float, excess: float, model: str, ridge: float, tail:
         found = outside(np.exp(grid))
         if not len(found):
             return 1.0, 0.0, bool(limit.converged)
+        # Possible in the first round alone: not even MOST heads suffice.
         if found[-1] == GRID - 1:
             return math.inf, 0.0, False
         low, high = grid[found[-1]], grid[found[-1] + 1]

@@ -87,6 +87,7 @@ def learning_curve(
     solved, shorter = (_solve(b, sizes.ravel(), units.ravel(), ridge, tail) for b in (bulk, _shortened(bulk)))
     value = relative_error(solved, energy, parts, task)
     change = np.abs(relative_error(shorter, energy, parts, task) - value)
+    # More than the whole trace in the listed modes is rounding, which no residual shows.
     converged = (solved.residual < 1e-6) & (change <= TRUNCATION * value) & bulk.resolved
     detail = {"nu": solved.nu, "df": solved.df, "upsilon": 1 - solved.gap, "residual": solved.residual}
     return Prediction(
@@ -108,6 +109,7 @@ def values_only(task: Task, n: ArrayLike, units: ArrayLike, model: str, ridge: f
 def _solve(bulk: Spectrum, n: np.ndarray, units: np.ndarray, ridge: float, tail: str) -> Equivalent:
     if one_of("tail", tail, ("features", "ridge")) == "features":
         return solve(bulk.with_tail(), n, units, n * ridge)
+    # Eigenvalues far below nu act on the Gram matrix as their trace times the identity.
     return solve(bulk, n, units, n * ridge + bulk.tail)
 
 
@@ -136,6 +138,7 @@ def relative_error(solved: Equivalent, energy: np.ndarray, parts: np.ndarray, ta
 
 def _shortened(bulk: Spectrum) -> Spectrum:
     """Without the two highest degrees."""
+    # Degrees of query and key are listed up to the same one each; those of the MLP up to their sum.
     size = max if len(bulk.counts) > 1 else sum
     return bulk.up_to(max(size(label) for label in bulk.degrees if label) - 2)
 

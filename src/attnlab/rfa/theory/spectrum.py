@@ -66,6 +66,7 @@ class Spectrum:
     @property
     def tails(self) -> np.ndarray:
         """Trace of the eigenvalues that are not listed, by class."""
+        # Where the list is complete the difference is rounding, of either sign.
         return np.asarray(np.maximum(self.traces - self.parts @ self.multiplicity, 0.0))
 
     @property
@@ -87,6 +88,7 @@ class Spectrum:
 
     def with_tail(self) -> Spectrum:
         """The tail as one more mode, of vanishing eigenvalue and diverging multiplicity."""
+        # Far below every nu, so that only the product of the two, the trace of the tail, matters.
         small = 1e-30
         return replace(
             self,
@@ -111,6 +113,7 @@ def pair_eigenvalue(a: int, b: int, d: int) -> float:
     0.01882
     """
     a, b, d = integer("a", a, low=0), integer("b", b, low=0), integer("d", d, low=2)
+    # At least the default degree: one cached table serves the spectrum and its single entries.
     return float(pair_parts(d, max(a, b, default_degree("rfa", d)))[:, a, b].sum())
 
 
@@ -159,6 +162,7 @@ def _mlp_eigenvalue(degrees: tuple[int, ...], d: int, n_keys: int) -> float:
 
 def _scale(n_keys: int) -> np.ndarray:
     k = np.arange(MLP_TERMS)
+    # By logarithms: with many keys (N + 2)^k k! overflows within the terms that are kept.
     return np.asarray(np.exp(-k * np.log(n_keys + 2) - special.gammaln(k + 1)))
 
 
@@ -230,6 +234,7 @@ def _spectrum(d: int, n_keys: int, model: str, degree: int) -> Spectrum:
     modes = _attention_modes(d, n_keys, degree) if model == "rfa" else _mlp_modes(d, n_keys, degree)
     modes.sort(key=lambda mode: -float(mode[1].sum()))
     labels, parts, multiplicity = zip(*modes, strict=True)
+    # A unit of the MLP has E relu(g)^2 = 1/2; a head has one feature of the constant coordinate and d of the others.
     traces = attention_traces(d, n_keys) if model == "rfa" else np.array([0.5])
     counts = np.array([1.0, d]) if model == "rfa" else np.array([1.0])
     return Spectrum(labels, np.array(multiplicity), np.stack(parts, axis=1), counts, traces)
@@ -250,6 +255,7 @@ def attention_traces(d: int, n_keys: int) -> np.ndarray:
     """The two terms of :func:`attention_trace`: of the constant class, with k0, and of the key class, with v k0."""
     c = _coefficients(d)
     across = half_angle_moments(1, d, len(c)) @ c
+    # i = j has v = 1 and k0(1) = 1/2 in both classes; pairs i != j have u = 1 and an independent v.
     return np.asarray(0.5 / n_keys + (1 - 1 / n_keys) * across)
 
 
@@ -275,6 +281,7 @@ def _mlp_modes(d: int, n_keys: int, degree: int) -> list[Mode]:
         for part in _partitions(total, total):
             if len(part) > n_keys + 1:
                 continue
+            # Choices of tokens in order, over the orders of tokens of equal degree.
             places = special.comb(n_keys + 1, len(part)) * special.factorial(len(part))
             for repeats in Counter(part).values():
                 places /= special.factorial(repeats)

@@ -72,6 +72,7 @@ class Elementwise(Activation):
 
     def weights(self, chi: Any, present: Any = True) -> Any:
         """g of each score."""
+        # A token of zeros has a score, and g(0) need not be zero.
         return self.g(chi, jax_namespace()) * present
 
     def moments(self, law: Law, scale: float, L: int, count: int) -> Moments:
@@ -91,6 +92,7 @@ class Normalised(Activation):
         import jax
         import jax.numpy as jnp
 
+        # -inf in the logarithm: an absent token has weight exactly zero, and the others sum to one.
         return jax.nn.softmax(jnp.where(present, self.log_g(chi, jax_namespace()), -jnp.inf), axis=-1)
 
     def moments(self, law: Law, scale: float, L: int, count: int) -> Moments:

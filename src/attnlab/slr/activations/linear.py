@@ -33,5 +33,6 @@ class Linear(Elementwise):
         A, S, B = np.mean([law.mean_marks(L, count) for L in sizes], axis=0)
         N = float(np.mean(sizes))
         kept = (count**2 * B + A**2 * N - 2 * count * A * S) / (count * (N * B - S**2))
+        # At equality the best weights are chi alone, which a finite slope only approaches.
         slope = (N * A - count * S) / (count * B - A * S) if count * B != A * S else float("inf")
         return Best(float(1 - kept), float(slope), error=1e-14)

@@ -36,6 +36,7 @@ class OffsetErf(Elementwise):
         def objective(x: np.ndarray) -> float:
             return replace(self, offset=float(x[1])).excess(law, float(x[0]), sizes, count)
 
+        # nu is infinite where the largest mark decides.
         size = math.sqrt(min(law.nu, 25.0))
         starts = np.array([[0.5 * size, 0.0], [size, -size], [3.0 + size, -3.0]])
         # The risk comes without its slope. Starts: a small scale, one of the size of the marks, and a steep step.

@@ -20,4 +20,5 @@ class Softplus(Normalised):
 
     def log_g(self, chi: Any, xp: Namespace) -> Any:
         """log log(1 + e^chi), which is chi to rounding below -30, where the inner logarithm would be lost."""
+        # Both branches are evaluated: without the maximum the discarded log(0) would make the gradient NaN.
         return xp.where(chi < -30, chi, xp.log(xp.logaddexp(0.0, xp.maximum(chi, -30.0))))

@@ -65,6 +65,7 @@ class Max(Law):
         if L == 1 or nu == 0 or math.isinf(nu):
             return 1 - 1 / L if nu == 0 else 0.0
         rule = Exponential(nu)
+        # p_l p_m = g_l g_m / S^2 and u du = u^2 d(log u): each of the two factors g has its u, the other tokens decay.
         terms = rule.first() ** 2 * rule.decay() ** (L - 2)
         return float(L * (L - 1) * rule.log_u_step * terms.sum())
 
@@ -81,12 +82,14 @@ class Max(Law):
         """For nu = inf; for a finite nu and log g = nu chi; otherwise the average does not factorise."""
         chi, weight = marks(slope)
         log = log_g(chi)
+        # From where u g is below 1e-15 for all marks to where exp(-u g) vanishes for all; log g grows with the mark.
         log_u = np.arange(-log[-1] - 36.0, -log[0] + 5.0, STEP)
         decay, first, second = laplace(log_u, log)
         square = STEP * L * float(np.sum((second @ weight) * (decay @ weight) ** (L - 1)))
         if not math.isinf(self.bayes_scale):
             raise ValueError(f"nu must be inf for normalised weights under the max law, got {self.bayes_scale!r}")
         # The informative token is the largest: all others lie below it.
+        # The node itself counts half, as the end of a trapezoidal rule.
         below = np.cumsum(decay * weight, axis=1) - 0.5 * decay * weight
         return Moments(STEP * L * float(np.sum((first * below ** (L - 1)) @ weight)), square)
 
@@ -96,9 +99,11 @@ class Max(Law):
         chi = normal.copy()
         score = chi if math.isinf(nu) else nu * chi - np.log(-np.log(uniform))
         place = np.argmax(score, axis=1)
+        # chi[:, 0] is a view, which the first of the two assignments may change.
         chi[rows, place], chi[:, 0] = chi[:, 0].copy(), chi[rows, place].copy()
         if math.isinf(nu):
             return Marks(chi, np.full(chi.shape, np.nan))
+        # The slope of nu chi_J less the logarithm of the sum over tokens; J is the first one now.
         return Marks(chi, nu * (np.eye(1, chi.shape[1]) - special.softmax(nu * chi, axis=1)))
 
     def token_moments(self, L: int, count: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -114,5 +119,6 @@ class Max(Law):
         if nu == 0:
             chi, weight = marks(slope)
             return float(weight @ f(chi))
+        # 1/S = int exp(-uS) du and du = u d(log u): the informative token's factor has the u.
         rule = Exponential(max(nu, 1e-9))
         return float(L * rule.log_u_step * np.sum(rule.first(f=f(rule.at)) * rule.decay() ** (L - 1)))

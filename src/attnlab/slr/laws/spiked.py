@@ -43,6 +43,7 @@ class Spiked(Law):
 
     def choose(self, marks: np.ndarray, present: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
         """Uniformly among the tokens that are there."""
+        # The places of the largest of independent uniform numbers are a uniform subset.
         score = np.where(present, rng.random(present.shape), -np.inf)
         return np.argsort(-score, axis=1)[:, :count]
 
@@ -69,6 +70,7 @@ class Spiked(Law):
         if self.shift**2 > 3000:  # e^(-nu/4) is below the smallest float
             return 0.0
         rule = Exponential(self.shift, reach=self.shift)
+        # Of a token of noise p_l = g_l / S: its own factor, the L - 2 other tokens of noise, and the informative one.
         terms = rule.first() * rule.decay() ** (L - 2) * rule.decay(self.shift)
         return float((L - 1) * rule.log_u_step * terms.sum())
 
@@ -88,12 +90,14 @@ class Spiked(Law):
         """Products of the factors of K tokens with a mark and of L - K without."""
         chi, weight = marks(slope)
         noise, marked = log_g(chi), log_g(chi + self.shift)
+        # From where u g is below 1e-15 for all marks to where exp(-u g) vanishes for all; log g grows with the mark.
         log_u = np.arange(-max(noise[-1], marked[-1]) - 36.0, -noise[0] + 5.0, STEP)
         factors = [np.stack([part @ weight for part in laplace(log_u, log)]) for log in (marked, noise)]
         (decay_m, first_m, second_m), (decay_n, _, second_n) = factors
         rest = L - count
         hit = count * first_m * decay_m ** (count - 1) * decay_n**rest
         own = count * second_m * decay_m ** (count - 1) * decay_n**rest
+        # Without noise the term is zero; the power -1 of a factor that vanishes would make it NaN.
         others = rest * second_n * decay_n ** max(rest - 1, 0) * decay_m**count
         return Moments(STEP * float(hit.sum()), STEP * float(np.sum(own + others)))
 
@@ -105,5 +109,6 @@ class Spiked(Law):
     def token_moments(self, L: int, count: int, d: int) -> tuple[np.ndarray, np.ndarray]:
         """The mark adds a matrix of rank L along k*: its mean over tokens, and the differences."""
         s, nu = (count * self.gamma**2 + L - count) / L, self.shift**2
+        # Over the tokens E 1_J 1_J^T has K/L on the diagonal and K (K - 1) / (L (L - 1)) off it.
         apart = nu * count * (L - count) / (L * (L - 1)) if L > 1 else 0.0
         return np.array([s, s + nu * count**2 / L, s + apart]), np.array([L * (d - 1), 1, L - 1])

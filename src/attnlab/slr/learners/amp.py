@@ -96,14 +96,17 @@ def _iterate(
     changes = []
     for _ in range(max_iter):
         V = 1 / (1 + A)
+        # Less the Onsager term V g: what the samples' own pull on the estimate gives back to their fields.
         omega_k, omega_v = np.moveaxis((flat @ estimate).reshape(n, L, 2) - V * g, 2, 0)
         spread = V[1] + noise_var
         w = special.softmax(np.sqrt(nu) * omega_k - (y - omega_v) ** 2 / (2 * spread), axis=1)
         g_new = np.stack([np.sqrt(nu) * w, w * (y - omega_v) / spread], axis=2)
         A_new = np.sum(g_new**2, axis=(0, 1)) / d
         g, A = damping * g + (1 - damping) * g_new, damping * A + (1 - damping) * A_new
+        # - alpha nu comes from the factor exp(-nu |k|^2 / 2d) that each sample brings to the posterior of k.
         pull = (A - [alpha * nu, 0.0]) * estimate + flat.T @ g.reshape(n * L, 2)
         update = damping * estimate + (1 - damping) * pull / (1 + A)
+        # The small number keeps an estimate that stays zero from 0/0.
         changes.append(float(np.linalg.norm(update - estimate) / (np.linalg.norm(update) + 1e-300)))
         estimate = update
         if changes[-1] <= tol or not np.isfinite(changes[-1]):

@@ -72,6 +72,7 @@ class _Attention(TokenRegressor):
         self.objective_ = best.objective
         # From the objective, since a prediction would compile once more for this number of sequences.
         penalty = float(self.ridge_k) * self.k_ @ self.k_ + float(self.ridge_v) * self.v_ @ self.v_
+        # A fit without residual: the difference may be negative by rounding.
         self.loss_ = max(0.0, float(2 * best.objective - penalty) / len(y))
         cut = "max_iter reached" if best.n_iter >= max_iter else "line search failed"
         reason = "tolerance reached" if best.converged else cut
@@ -132,7 +133,9 @@ class _Attention(TokenRegressor):
             if size <= self.tol * max(first, 1.0):
                 break
             mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope**2
+            # max_iter + 1: the cosine is zero one step after the last, so that every step moves.
             rate = self.step * 0.5 * (1 + np.cos(np.pi * t / (self.max_iter + 1)))
+            # Both averages start at zero; the divisors take that out.
             w = w - rate * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)
         return Run(w, objective(w)[0], size <= self.tol * max(first, 1.0), t)
 
@@ -246,4 +249,5 @@ def _compiled() -> tuple[Any, Any]:
     def loss(activation: Activation, fields: Any, y: Any, mask: Any) -> Any:
         return 0.5 * jnp.sum((output(activation, fields[..., 0], fields[..., 1], mask) - y) ** 2)
 
+    # The activation is code, not data: it is hashed, and another one compiles again.
     return jax.jit(jax.value_and_grad(loss, 1), static_argnums=0), jax.jit(output, static_argnums=0)

@@ -91,6 +91,7 @@ class SingleLocationAttention(TokenRegressor):
         batch = None if self.batch_size is None else integer("batch_size", self.batch_size, low=1)
         X, y = self._check_fit(X, y)
         self._check_options()
+        # A given pair is the only start: more runs would repeat it.
         seeds = spawn(branch(seed_sequence(self.random_state), "learner", "slr"), n_starts if init is None else 1)
         with placed(self.compute, self):
             runs = [
@@ -114,6 +115,7 @@ class SingleLocationAttention(TokenRegressor):
             self.k_, self.v_ = self._start(spawn(branch(self.random_state, "learner", "slr"), 1)[0], init).T
         with placed(self.compute, self):
             W = np.stack([self.k_, self.v_], 1)
+            # The key draws nothing here: the batch is all that was given.
             W, loss = _run(X, y, W, self._options(), self.n_iter_, 1, None, jax_key(0))
         self.loss_curve_ = np.append(self.loss_curve_, loss[-1])[-LOGS:]
         self._keep(W, self.n_iter_ + 1)
@@ -133,6 +135,7 @@ class SingleLocationAttention(TokenRegressor):
     def _check_options(self) -> None:
         lam, step = positive("lam", self.lam), positive("step", self.step)
         nonnegative("decay", self.decay), nonnegative("penalty_mean", self.penalty_mean)
+        # The data do not tell their law: the limit is that of the paper's, nu = d/2 and gamma^2 = 1/2.
         law = Setting((self.d_in_ / 2) ** 0.5, 2**-0.5, max(self.n_tokens_in_, 2), 1)
         limit = step_limit(law, lam)
         if step > limit:
@@ -174,9 +177,12 @@ def _run(
     batch = None if batch is None else min(batch, len(X))
     descend, loss, _ = _compiled()
     mean = X.mean(axis=(0, 1))
+    # What is left over comes first: the blocks then have one length and reach the end. Lengths are traced, the
+    # number of blocks is compiled in: fits of other lengths reuse the program.
     if rest:
         W, _ = descend(X, y, mean, W, options, key, np.int64(first), np.int64(rest), 1, batch)
     W, path = descend(X, y, mean, W, options, key, np.int64(first + rest), np.int64(every), blocks, batch)
+    # The temperature after the last step, which predictions use.
     lam = options[0] / (1 + options[1] * (first + n_steps))
     return np.asarray(W), np.append(np.asarray(path), float(loss(W, X, y, lam)))
 
@@ -186,6 +192,7 @@ def _slope(X: np.ndarray, y: np.ndarray, W: np.ndarray, lam: float, penalty: flo
     """Squared length of the gradient along the spheres, and the objective."""
     gradient, value = _compiled()[2](W, X, y, X.mean(axis=(0, 1)), np.float64(lam), np.float64(penalty))
     gradient = np.asarray(gradient)
+    # The columns of W have norm one: what is left is tangent to the spheres.
     along = gradient - np.sum(W * gradient, axis=0) * W
     return float(np.sum(along**2)), float(value)
 
@@ -202,6 +209,7 @@ def _compiled() -> tuple[Any, Any, Any]:
 
     def objective(W: Any, X: Any, y: Any, mean: Any, lam: Any, penalty: Any) -> Any:
         loss = error(W, X, y, lam)
+        # The loss beside the objective: curves show the error, without the penalty.
         return loss + penalty * (W[:, 1] @ mean) ** 2, loss
 
     def slope(*arguments: Any) -> Any:
@@ -226,6 +234,7 @@ def _compiled() -> tuple[Any, Any, Any]:
         def one(t: Any, W: Any) -> Any:
             rows: Any = slice(None)
             if batch is not None:
+                # The key depends on the step alone: how the run is cut into blocks changes no batch.
                 rows = jax.random.randint(jax.random.fold_in(key, t), (batch,), 0, len(X))
             slope, loss = jax.grad(objective, has_aux=True)(W, X[rows], y[rows], mean, lam / (1 + decay * t), penalty)
             W = W - step * (slope - jnp.sum(W * slope, axis=0) * W)
@@ -233,6 +242,7 @@ def _compiled() -> tuple[Any, Any, Any]:
 
         def block(carry: Any, _: None) -> Any:
             t, W = carry
+            # The first step of a block tells its loss; those of the others are not kept.
             W, loss = one(t, W)
             W = jax.lax.fori_loop(t + 1, t + every, lambda i, W: one(i, W)[0], W)
             return (t + every, W), loss

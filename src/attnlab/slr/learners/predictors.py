@@ -64,6 +64,7 @@ class LinearPredictor(TokenRegressor):
         flat = X.reshape(len(X), -1)
         gram = flat.T @ flat + len(X) * ridge * np.eye(flat.shape[1])
         try:
+            # Rounding may let the factorisation of a singular matrix pass.
             if len(X) < flat.shape[1] and ridge == 0:
                 raise linalg.LinAlgError("underdetermined")
             # Normal equations take a fraction of the time of lstsq, which follows where they are singular: the smallest

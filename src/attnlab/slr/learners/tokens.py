@@ -43,6 +43,7 @@ class TokenRegressor(RegressorMixin, BaseEstimator):
         if flat is not None and getattr(X, "ndim", 2) != 3:
             X = validate_data(self, X, dtype="numeric", reset=reset)
         elif reset and hasattr(self, "n_features_in_"):
+            # Left by an earlier fit to the flat form, whose width it holds.
             del self.n_features_in_
         return check_tokens(X, d=None if reset else self.d_in_, flat_tokens=flat)
 

@@ -136,6 +136,7 @@ def _normals(dimension: int, n: int) -> np.ndarray:
     """Quasi-random standard normals, (dimension, n); always the same points."""
     # one scrambling of the Sobol sequence: part of the quadrature rule, not a source of noise
     rng = stream(0, "theory", "slr", "bayes_optimal")
+    # A power of two, for which Sobol's points are balanced, and the first n of them.
     uniform = stats.qmc.Sobol(dimension, rng=rng).random(1 << (n - 1).bit_length())[:n]
     points = special.ndtri(np.clip(uniform, 1e-12, 1 - 1e-12)).T.copy()
     # Every later call is given this array.
@@ -146,6 +147,7 @@ def _normals(dimension: int, n: int) -> np.ndarray:
 def _step(q: np.ndarray, alpha: float, nu: float, L: int, noise_var: float, normals: np.ndarray) -> np.ndarray:
     omega_k, omega_v = _fields(q, nu, L, normals)
     spread = 1 - q[1] + noise_var
+    # Given its field the value of the informative token has variance 1 - q_v.
     y = omega_v[0] + math.sqrt(spread) * normals[2 * L]
     w = special.softmax(math.sqrt(nu) * omega_k - (y - omega_v) ** 2 / (2 * spread), axis=0)
     hq_k = alpha * nu * np.mean(np.sum(w**2, axis=0))
@@ -166,4 +168,5 @@ def _excess(q: np.ndarray, nu: float, L: int, normals: np.ndarray) -> tuple[floa
     p = special.softmax(math.sqrt(nu) * _fields(q, nu, L, normals)[0], axis=0)
     kept = np.sum(p**2, axis=0)
     parts = [part.mean() for part in np.array_split(kept, 4)]
+    # Over 2: the root of the number of parts.
     return float(1 - q[1] * kept.mean()), float(q[1] * np.std(parts, ddof=1) / 2)

@@ -148,10 +148,13 @@ def descend(overlaps: Any, partial: Any, alpha: Any, sqrt: Any = np.sqrt) -> tup
     kappa, nu, theta, eta, rho = overlaps
     r_kappa, r_nu, r_theta, r_eta, r_rho = partial
     s_k, s_v = kappa * r_kappa + eta * r_eta + rho * r_rho, nu * r_nu + theta * r_theta + rho * r_rho
+    # s_k = k.g_k: the projection on the sphere leaves k the factor 1 + alpha s_k. norm_k is |g_k|^2.
     a_k, a_v = 1 + alpha * s_k, 1 + alpha * s_v
     norm_k = r_kappa**2 + r_eta**2 + r_rho**2 + 2 * r_rho * (theta * r_kappa + nu * r_eta)
     norm_v = r_nu**2 + r_theta**2 + r_rho**2 + 2 * r_rho * (eta * r_nu + kappa * r_theta)
+    # The projected gradient is orthogonal to its vector: Pythagoras gives the length after the step.
     n_k, n_v = sqrt(1 + alpha**2 * (norm_k - s_k**2)), sqrt(1 + alpha**2 * (norm_v - s_v**2))
+    # g_k.g_v, the term of second order in k.v.
     inner = (
         r_kappa * (r_theta + r_rho * kappa)
         + r_eta * (r_nu + r_rho * eta)
@@ -222,9 +225,11 @@ def gradient_flow(task: Task, overlaps: ArrayLike, times: ArrayLike, *, lam: flo
     def rates(_: float, state: np.ndarray) -> np.ndarray:
         return _velocity(state, law, np.float64(lam))
 
+    # Near zero, where overlaps start and on M stay, the absolute tolerance decides.
     def run(x: np.ndarray, tol: float) -> Any:
         return integrate.solve_ivp(rates, (0, at[-1]), x, method="LSODA", t_eval=at, rtol=tol, atol=tol / 100)
 
+    # One run at a time: each has steps of its own, and the Jacobian of an implicit step is 5 x 5.
     fine, coarse = ([run(x, tol) for x in start] for tol in (1e-8, 1e-6))
     value = np.stack([one.y.T for one in fine], axis=1)
     error = float(np.max(np.abs(value - np.stack([one.y.T for one in coarse], axis=1))))

@@ -111,6 +111,7 @@ def _one(start: Any, at: Samples, steps: Any, activation: Activation, count: int
         return s * (y - s @ omega_v) / (1 + at.V_v * (s @ s))
 
     by_omega, by_y = jax.jacfwd(g_v, (0, 1))(at.omega_v, at.y)
+    # By the implicit function theorem d chi / d omega^k = H^{-1} / V_k.
     shift_k = (chi.size - jnp.trace(inverse) / at.V_k) / at.V_k
     hit = by_y[:count].sum() / math.sqrt(count)
     return chi, (chi - at.omega_k) / at.V_k, g_v(at.omega_v, at.y), shift_k, -jnp.trace(by_omega), hit

@@ -15,6 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def in_any_dimension(f: F) -> F:
     """``f(task, ...)``, or the parameters of the law without d and gamma; L is 2, or the longest, if not given."""
+    # No formula of the follow-up depends on d: any dimension that a task allows will do.
     known = from_law(Task, d=2, gamma=1.0)(f)
 
     @functools.wraps(known)

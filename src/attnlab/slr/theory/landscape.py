@@ -64,6 +64,7 @@ def saddle_exponents(task: Task, *, lam: float, L: int | None = None) -> SaddleE
     law = formula.setting(task)
     c, b = _slopes(law, positive("lam", lam))
     root = math.sqrt(law.K)
+    # sqrt K is taken into A and B, K into D.
     A, B = 4 / math.sqrt(math.pi) * law.gamma**2 * c * root, 2 / math.sqrt(math.pi) * c / b * root
     D = 2 * law.K * law.mu**2 * float(formula.zeta(0.0, lam * law.gamma))
     return SaddleExponents(A * (math.hypot(B, 2) - B) / 2, (math.hypot(D, 2 * A) - D) / 2)
@@ -195,6 +196,7 @@ def instability_threshold(
     # The grid brackets the first change of sign; a root finder alone could end at a later one.
     grid = np.geomspace(0.05, 20, 200)
     signs = np.array([rate(lam) > 0 for lam in grid])
+    # Never unstable on the grid, or from its start on: there is no bracket.
     if not signs.any() or signs[0]:
         return Prediction(math.nan, math.inf, converged=False, detail={"residual": math.inf})
     first = int(signs.argmax())

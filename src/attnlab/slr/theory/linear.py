@@ -45,6 +45,7 @@ def linear_learning_curve(task: Task, n: float, *, ridge: float = 0.0) -> Predic
     kappa = _effective_ridge(moment, count, n, ridge)
     share = moment / (moment + kappa)
     spent = float(count @ share**2) / n
+    # Entry 0 is the second moment along v*, where the best coefficients lie.
     bias = (float(null_risk(task)) - best) * (1 - share[0]) ** 2
     return Prediction(float("inf") if spent >= 1 else (best + bias) / (1 - spent), status="asymptotic")
 

@@ -110,6 +110,7 @@ def risk(overlaps: Any, law: Setting, lam: Any, noise_std: Any = 0.0, xp: Namesp
     square = (mu**2 * theta**2 + gamma**2) * m.Z + 2 * c1 * mu * theta * rho * m.Z1 + c2 * rho**2 * m.Z2
     noise = m.Z0 + lam**2 * rho**2 * m.Z02
     mean, noise_mean = mu * theta * m.E0 + c1 * rho * m.E1, m.C * rho
+    # Products of different tokens, which are independent: pairs of informative ones, of noise, and mixed.
     means = K * (K - 1) * mean**2 + n * (n - 1) * noise_mean**2 + 2 * K * n * mean * noise_mean
     return noise_std**2 + gamma**2 - 2 * K**0.5 * cross + K * square + n * noise + means
 
@@ -155,8 +156,10 @@ def transverse_rates(law: Setting, lam: float) -> np.ndarray:
     rr = K * (c2 * m.Z2 + (K - 1) * w**2 + 2 * n * m.C * w) + n * (lam**2 * m.Z02 + (n - 1) * m.C**2)
     te, er = -root * c1 * mu * m.E1, -root * c2 * m.E2
     H = 2 * np.array([[tt, te, tr], [te, 0.0, er], [tr, er, rr]])
+    # Gradients in (k, v): of theta (0, k*), of eta (v*, 0), of rho (v*, k*).
     T = np.array([[1.0, 0, 1], [0, 1, 1], [1, 1, 2]])
     r_kappa, r_nu, *_ = gradient((np.float64(1), np.float64(1), 0.0, 0.0, 0.0), law, lam)
+    # The rest, with s_k = r_kappa and s_v = r_nu: theta s_v, eta s_k, rho (s_k + s_v) - r_kappa theta - r_nu eta.
     D = np.array([[r_nu, 0, 0], [0, r_kappa, 0], [-r_kappa, -r_nu, r_kappa + r_nu]])
     return np.sort(np.linalg.eigvals(D - T @ H).real)
 

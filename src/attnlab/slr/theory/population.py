@@ -133,6 +133,7 @@ def best_temperature(task: Task) -> Prediction:
         above, below = (np.log(_excess(law, np.exp(x))) for x in (log_lam + h, log_lam - h))
         return float((above - below) / (2 * h))
 
+    # The paper's (d L)^{-1/4}, with d = 2 nu.
     centre = np.log((task.strength * 2 * task.L) ** -0.25)
     grid = np.linspace(centre - 6, centre + 4, 101)
     i = int(np.argmin(_excess(law, np.exp(grid))))
@@ -149,6 +150,7 @@ def _excess(law: formula.Setting, lam: Any) -> Any:
     return formula.risk((1.0, 1.0, 0.0, 0.0, 0.0), law, np.float64(1.0) * lam)
 
 
+# The formula has neither d nor L: any that a task allows will do.
 @from_law(Task, d=2, L=1)
 def null_risk(task: Task) -> Prediction:
     r"""Risk of predicting zero, :math:`\epsilon^2 + \gamma^2`, under every law and length.
@@ -233,9 +235,11 @@ def _bayes_draws(task: Task, L: int, n: int, rng: np.random.Generator) -> np.nda
     """Posterior variance of the sum over the locations, the informative tokens being the first."""
     law, K, gamma = task.law_in_force, task.locations, task.law_in_force.gamma
     chi, z = rng.standard_normal((2, n, L))
+    # In two dimensions nothing is left, and a chi-square needs a degree of freedom.
     rest = rng.chisquare(task.d - 2, (n, L)) if task.d > 2 else np.zeros((n, L))
     chi[:, :K] = np.sqrt(task.strength) + gamma * chi[:, :K]
     z[:, :K], rest[:, :K] = gamma * z[:, :K], gamma**2 * rest[:, :K]
+    # k* and v* are orthonormal: |X|^2 is the sum of the three.
     return posterior_variance(law.evidence(chi, chi**2 + z**2 + rest), z, K)
 
 

@@ -85,6 +85,7 @@ class GradientDescent(DirectionsPredictor):
                 self.law, n_steps, np.asarray(W, np.float32), tokens, np.asarray(y, np.float32), rate, ridge
             )
             self.weights_, self.losses_ = np.asarray(trained, np.float64), np.asarray(losses, np.float64)
+        # argmin would choose a start that diverged to NaN.
         best = int(np.argmin(np.where(np.isfinite(self.losses_), self.losses_, np.inf)))
         self.W_, self.loss_ = self.weights_[best], float(self.losses_[best])
         fitted = bool(self.loss_ <= tol)
@@ -95,6 +96,7 @@ class GradientDescent(DirectionsPredictor):
 @functools.lru_cache(maxsize=256)
 def _slope_size(link: Link) -> float:
     """Size of the derivative of the mean output at a generic z."""
+    # Off z = 0, where the slope of an even function vanishes, and without equal entries.
     z = jnp.linspace(-0.9, 1.1, link.dimension).reshape(link.tokens, link.rank)
     return float(jnp.abs(jax.jacfwd(mean_function(link))(z)).max())
 

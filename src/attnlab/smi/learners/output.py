@@ -50,11 +50,14 @@ class Outputs:
                 found = _moments(self.link, int(self.sizes[place]), self.y, omega, L, at)
                 mean[at], gained[at], ess[at] = found
             self.resolved = self.rule.resolves(ess)
+            # Refined until the 1 % quantile is large enough: a few narrower posteriors may stay as they are.
             narrow = (ess**self.rule.power < self.rule.least) & (self.places < len(self.sizes) - 1)
             todo = narrow & (not self.resolved)
             self.places[todo] = np.maximum(self._fitting(ess), self.places + 1)[todo]
+        # For the next call, whose posteriors are about as wide.
         self.places = np.minimum(self.places, self._fitting(ess))
         inverse = np.linalg.inv(L)
+        # g = L^-1 E[s], and V^-1 - V^-1 Cov(z) V^-1 = L^-1 (I - Cov(s)) L^-1 without a difference of large matrices.
         return Output(mean @ inverse, inverse @ gained.sum(axis=0) @ inverse, ess)
 
     def _fitting(self, ess: np.ndarray) -> np.ndarray:

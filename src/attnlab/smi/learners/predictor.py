@@ -39,6 +39,7 @@ class DirectionsPredictor(SequenceRegressor):
         X = check_tokens(X, n_tokens=law.tokens, min_samples=min_samples)
         if X.shape[2] < law.rank:
             raise ValueError(f"X must have tokens of width d >= rank {law.rank} of the link, got shape {X.shape}")
+        # The mean square of N standard normals spreads by sqrt(2/N).
         if abs((size := float(np.mean(X**2))) - 1) > 0.5 + 5 * np.sqrt(2 / X.size):
             advise(f"X has the mean square {size:.3g}, entries of variance 1 are assumed: scale them", stacklevel=4)
         y = check_targets(y, len(X), shape=output_shape(law))
@@ -46,6 +47,7 @@ class DirectionsPredictor(SequenceRegressor):
 
     def _outputs(self, y: np.ndarray) -> np.ndarray:
         """y as a prediction is: softmax rows where their logarithms are given."""
+        # The function tells attention links from others: only their outputs may come as logarithms.
         return probabilities(y) if self.law.read_outputs is check_rows else y
 
     def predict(self, X: Any) -> np.ndarray:
@@ -67,6 +69,7 @@ class DirectionsPredictor(SequenceRegressor):
 def output_shape(link: Link) -> tuple[int, ...]:
     """Shape of the output of one sequence."""
     z, e = jnp.zeros((link.tokens, link.rank)), jnp.zeros(link.noise)
+    # Traced, not computed.
     return tuple(jax.eval_shape(link.sample, z, e).shape)
 
 

@@ -47,4 +47,5 @@ def spectral_start(link: Link, X: np.ndarray, y: np.ndarray, noise: np.ndarray) 
 
     operator = LinearOperator((r * d, r * d), matvec=product, dtype=float)
     _, vector = eigsh(operator, k=1, which="LA", v0=noise.ravel())
+    # The vector may span one direction of W only; the others start from the noise.
     return np.asarray(np.sqrt(SIZE * d) * vector[:, 0].reshape(r, d) + noise)

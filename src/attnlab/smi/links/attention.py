@@ -39,6 +39,7 @@ def read_rows(y: Any) -> Any:
     a, b = jnp.unravel_index(jnp.argmax(square), square.shape)
     gap = jnp.sqrt(jnp.maximum(square[a, b], SMALL**2))
     first, second = ratio[a, b] / gap, -ratio[b, a] / gap
+    # The others divide by the larger of the two and keep more digits.
     pivot = jnp.where(jnp.abs(first) > jnp.abs(second), a, b)
     largest = jnp.where(jnp.abs(first) > jnp.abs(second), first, second)
     u = largest - ratio[pivot] / jnp.where(jnp.abs(largest) > SMALL, largest, SMALL)
@@ -94,6 +95,7 @@ def untied_attention() -> Link:
         gap, half = jnp.exp(s[0]), jnp.array([0.5, -0.5])
         c = logs[:, 0] - logs[:, 1]
         branches = [jnp.stack([c / g, s[1] + half * g], axis=1) for g in (gap, -gap)]
+        # |gap|^-2 of the level set times d gap = gap dt.
         return jnp.stack(branches), jnp.full(2, -s[0])
 
     return Link(
@@ -115,6 +117,7 @@ def causal_attention() -> Link:
         logs = jnp.where(jnp.all(y <= 0), y, jnp.log(y))
         second = jnp.exp(s[0])
         z = jnp.stack([second - (logs[1] - logs[0]) / second, second])[:, None]
+        # 1/|z_2| of the level set and dz_2 = |z_2| dt cancel.
         return jnp.stack([z, -z]), jnp.zeros(2)
 
     return Link(
@@ -151,6 +154,7 @@ def deep_attention(layers: int = 2, skip: float = 1.0) -> Link:
             return a, b, c, d
         x, y = first[1]
         e, f, g, h = mix((a * x + b * y, c * x + d * y))
+        # A(A(z_1) z_2) A(z_1), entry by entry.
         return e * a + f * c, e * b + f * d, g * a + h * c, g * b + h * d
 
     def sample(z: Any, e: Any) -> Any:
@@ -167,6 +171,7 @@ def deep_attention(layers: int = 2, skip: float = 1.0) -> Link:
         # A(x) is singular on a set of measure zero when skip = 0.
         determinant = jnp.where(jnp.abs(determinant) > SMALL, determinant, SMALL)
         last = (d * u[0] - b * u[1]) / determinant, (a * u[1] - c * u[0]) / determinant
+        # The output shows u up to its sign.
         branches = [jnp.stack([jnp.stack([*s[t::2], side * last[t]]) for t in (0, 1)]) for side in (1, -1)]
         return jnp.stack(branches), jnp.full(2, -jnp.log(jnp.abs(determinant)))
 

@@ -124,6 +124,6 @@ def product() -> Link:
         2,
         sample=lambda z, e: z[0, 0] * z[0, 1],
         solve=solve,
-        free=((-20.0, 3.0),),
+        free=((-20.0, 3.0),),  # beyond, |z_1| has a probability of 2e-9
         symmetry=OF_PRODUCTS,
     )

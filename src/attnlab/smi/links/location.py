@@ -32,6 +32,7 @@ def single_location(tokens: int = 3, nu: float = 4.0, noise: float = 0.1, law: s
 
     def location(z: Any, e: Any) -> Any:
         share = jnp.full(tokens, 1 / tokens) if spiked else jax.nn.softmax(slope * z[:, 0])
+        # Without the last sum, which rounding may leave below 1: the location stays among the tokens.
         return jnp.searchsorted(jnp.cumsum(share)[:-1], ndtr(e[0]))
 
     def log_partition(y: Any, omega: Any, V: Any) -> Any:
@@ -47,6 +48,7 @@ def single_location(tokens: int = 3, nu: float = 4.0, noise: float = 0.1, law: s
         2,
         noise=2,
         sample=lambda z, e: z[location(z, e), 1] + np.sqrt(delta) * e[1],
+        # The same e as in sample, and a share that does not depend on z: both find one location.
         indices=(lambda z, e: z.at[location(z, e), 0].add(slope)) if spiked else None,
         log_partition=log_partition if spiked else None,
         log_density=log_density,

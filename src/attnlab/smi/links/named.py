@@ -27,6 +27,7 @@ def shipped(make: Callable[..., Link]) -> Callable[..., Link]:
     def call(*args: Any, **options: Any) -> Link:
         bound = signature.bind(*args, **options)
         bound.apply_defaults()
+        # With the defaults, in the order of the signature: one key for every way to write the same link.
         return build(tuple(bound.arguments.items()))
 
     SHIPPED[make.__name__] = call
@@ -44,9 +45,11 @@ def named(text: str, **options: Any) -> Link:
     try:
         call = ast.parse(text, mode="eval").body
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args:
+            # Literals only: a text from a command line runs no code.
             given = {str(pair.arg): ast.literal_eval(pair.value) for pair in call.keywords}
             return _make(call.func.id, given, options)
     except (SyntaxError, ValueError) as problem:
+        # These are of the text; a link's own complaint about a parameter passes unchanged.
         if isinstance(problem, SyntaxError) or "malformed" in str(problem):
             raise ValueError(f"link must be a name or name(parameter=value, ...), got {text!r}") from problem
         raise

@@ -102,7 +102,7 @@ def sign(noise: float = 0.0) -> Link:
         noise=1 if delta else 0,
         sample=lambda z, e: jnp.where(z[0, 0] + (np.sqrt(delta) * e[0] if delta else 0.0) > 0, 1.0, -1.0),
         log_partition=lambda y, omega, V: log_ndtr(y * omega[0, 0] / jnp.sqrt(V[0, 0] + delta)),
-        mean=lambda z: 2 * ndtr(z[0, 0] / np.sqrt(delta)) - 1 if delta else jnp.sign(z[0, 0]),
+        mean=lambda z: 2 * ndtr(z[0, 0] / np.sqrt(delta)) - 1 if delta else jnp.sign(z[0, 0]),  # E over the noise
         read_outputs=values(-1, 1),
     )
 
@@ -115,6 +115,7 @@ def door(kappa: float = 0.67449) -> Link:
     def log_partition(y: Any, omega: Any, V: Any) -> Any:
         w, root = omega[0, 0], jnp.sqrt(V[0, 0])
         left, right = ndtr((-kappa - w) / root), ndtr((w - kappa) / root)
+        # Where y is very unlikely the sum or the difference of both Phi rounds to 0.
         return jnp.log(jnp.maximum(jnp.where(y > 0, left + right, ndtr((kappa - w) / root) - left), TINY))
 
     return Link(

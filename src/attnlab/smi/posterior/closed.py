@@ -34,6 +34,7 @@ def closed_moments(link: Link, size: int, blocks: Blocks) -> Posterior:
             full = jnp.eye(omega.size) + jax.hessian(log_z)(zero) + jnp.outer(slope, slope)
             second = functools.reduce(jnp.add, [full[np.ix_(b, b)] for b in blocks])
         mean = slope.reshape(omega.shape)
+        # Exact: it meets every least sample size.
         return Moments(mean, second, mean, second, value, jnp.asarray(jnp.inf))
 
     return moments

@@ -135,6 +135,7 @@ def _start(start: Any, link: Link) -> tuple[np.ndarray, float]:
     if isinstance(start, str):
         if start == "uninformed":
             side = NOISY_SIDE if link.route == "points" else SIDE
+            # V of the side information alone.
             return np.eye(link.rank) / (1 + side), side
         if start == "informed":
             return INFORMED * np.eye(link.rank), 0.0
@@ -150,12 +151,14 @@ def _without_side(moves: Map, run: Run, side: float) -> Run:
     if (1 - v <= SMALL).any():
         again = moves.run(run.V, 4 * side, run.found.rule)
         raised = 1 - np.einsum("kia,kij,kja->ka", basis, again.V, basis)
+        # Four times the side information: a learned overlap stays, one that lives on it grows fourfold; 2 lies between.
         proportional = (1 - v <= SMALL) & (raised > 2 * (1 - v))
         V = (basis * np.where(proportional, 1.0, v)[:, None, :]) @ basis.swapaxes(1, 2)
     else:
         V = run.V
     if not run.converged:
         return Run(V, run.trajectory, False, run.residuals, run.found, rate=run.rate)
+    # The learned overlaps lose what the side information added to them.
     last = moves.run(V, 0.0, run.found.rule)
     trajectory, rate = run.trajectory + last.trajectory[1:], max(run.rate, last.rate)
     return Run(last.V, trajectory, last.converged, run.residuals[-1:] + last.residuals, last.found, last.reason, rate)

@@ -65,6 +65,7 @@ def counting_bound(link: str | Link | Task) -> Prediction:
     for size in range(1, link.rank + 1):
         for chosen in itertools.combinations(range(link.rank), size):
             part = np.asarray(slope)[..., list(chosen)].reshape(PROBES, slope.shape[1], -1)
+            # The generic rank: single sequences may have less.
             equations = int(np.linalg.matrix_rank(part, rtol=1e-9).max())
             found.append(size / equations if equations else np.inf)
     return Prediction(max(found), 0.0, "bound", detail={"rank": link.rank})

@@ -56,12 +56,14 @@ class Branch:
 
     def along(self, found: Gain) -> np.ndarray:
         """S of each scramble along the branch."""
+        # On a branch P S P is a multiple of P; this is the mean over its directions.
         return np.asarray(np.einsum("kab,ab->k", found.product, self.P) / np.trace(self.P))
 
     def leaves(self, found: Gain) -> str:
         """Why q P does not stay of this form; empty if it does."""
         rest = found.product - self.along(found)[:, None, None] * self.P
         mean, error = rest.mean(axis=0), rest.std(axis=0, ddof=1) / np.sqrt(len(rest))
+        # Beyond the noise of the scrambles and the accuracy of the integration, which all of them share.
         wrong = np.abs(mean) > np.maximum(5 * error, 1e-3 * found.size + 1e-12)
         if not wrong.any():
             return ""
@@ -87,6 +89,7 @@ def branch(link: Link, direction: Any, draws: int, replicates: int) -> Branch:
         raise ValueError(
             f"direction must be a vector of length {link.rank} or a projector of that size, not zero; got {direction!r}"
         )
+    # The points of state evolution: its fixed points lie on the curve, without a second error of integration.
     return Branch(link, P, points_of(link, draws, replicates, "state evolution"))
 
 
@@ -126,6 +129,7 @@ def curve(
     rule, samples, resolved = first_rule(link, nodes), [], []
     for at in overlaps:
         found = along.gain(at, rule)
+        # The next overlap begins with the nodes that this one needed.
         rule = found.rule
         if reason := found.alarm or along.leaves(found):
             advise(f"the branch at q = {at:g} is not resolved: {reason}", stacklevel=2)
@@ -137,6 +141,7 @@ def curve(
 def _curve(q: np.ndarray, samples: np.ndarray, resolved: np.ndarray, ndim: int) -> Curve:
     S, S_error = samples.mean(axis=0), samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
     with np.errstate(divide="ignore", invalid="ignore"):
+        # Where a sequence tells nothing, no number of them suffices.
         alpha = np.where(S > 0, q / S, np.inf * np.sign(q))
         error = np.where(S > 0, alpha * S_error / S, 0.0)
     alpha = np.where(resolved, alpha, np.nan)

@@ -81,6 +81,7 @@ class _Sums(NamedTuple):
 
 def _root(M: Any) -> jax.Array:
     values, basis = jnp.linalg.eigh(M)
+    # An estimate without noise has q = m m^T, whose root is inverted below.
     return jnp.asarray((basis * jnp.sqrt(jnp.clip(values, 1e-14, None))) @ basis.T)
 
 
@@ -107,6 +108,7 @@ def _sums(link: Link, loss: Loss, x: jax.Array, weights: jax.Array, starts: jax.
         # dx/do = (I + L H L)^-1 in whitened coordinates, H the second derivative of the loss.
         inner = (jnp.eye(T * p) - jnp.linalg.inv(curvatures[best])).reshape(T, p, T, p)
         slope = inverse @ jnp.einsum("tatb->ab", inner) @ inverse
+        # Stein's lemma: xi moves o by rest, so that E f xi^T = E[df/do] rest.
         return _Sums(f.T @ z, f.T @ f, slope, -f.T @ xi @ by_parts, jnp.asarray(loss(y, o)))
 
     each = jax.lax.map(one, x, batch_size=BATCH)
@@ -167,7 +169,9 @@ def erm_state_evolution(
     if link.indices is not None:
         raise ValueError("erm_state_evolution needs Gaussian tokens; the link is tilted (it has indices)")
     _check_loss(link, loss, p)
+    # Not zero, which is a fixed point where the sign of the directions is a symmetry.
     m = 0.1 * np.eye(p, link.rank) if start is None else np.array(start, dtype=float).reshape(p, link.rank)
+    # q must exceed m m^T: the difference is the covariance of o given z.
     first = _State(m, m @ m.T + 0.5 * np.eye(p), np.eye(p))
     T, shape = link.tokens, link.tokens * (link.rank + p) + link.noise
     normals = replicate_normals(shape, draws, replicates, "empirical risk")
@@ -182,6 +186,7 @@ def _check_loss(link: Link, loss: Loss, rank: int) -> None:
     """It is a function of one sequence that returns a number."""
     if not callable(loss):
         raise TypeError(f"loss must be a function (y, x) -> number, got {loss!r}")
+    # Shapes alone, so that a wrong loss is named before anything is compiled.
     y = jax.eval_shape(link.sample, jnp.zeros((link.tokens, link.rank)), jnp.zeros(link.noise))
     x = jnp.zeros((link.tokens, rank))
     try:
@@ -214,6 +219,7 @@ class _Rule:
             n_iter += 1
             sums = _sums(self.link, self.loss, numbers, shares, self.starts, state)
             new = _step(state, sums, self.alpha, self.ridge)
+            # V can be large; overlaps are of order one.
             residual = max(
                 float(np.abs(a - b).max() / max(1.0, np.abs(b).max())) for a, b in zip(new, state, strict=True)
             )
@@ -241,6 +247,7 @@ def _result(runs: list[_Run]) -> EmpiricalRisk:
     slope = np.array([float(np.trace(one.slope)) for one in sums])
     parts = np.array([float(np.trace(one.slope_by_parts)) for one in sums])
     gap, gap_error = (parts - slope).mean(), (parts - slope).std(ddof=1) / np.sqrt(R)
+    # Integration by parts counts a jump of f; the derivative at single draws does not.
     jumps = abs(gap) > max(JUMP * abs(slope.mean()), 5 * gap_error)
     converged = all(settled) and not jumps
     if jumps:

@@ -63,6 +63,7 @@ def free_entropy(
         V = eye - t * end
         at = gain(link, np.repeat(V[None], replicates, axis=0), points, rule)
         rule, resolved = at.rule, resolved and not at.alarm
+        # tr(E[g g^T] dQ)/2 along Q = t Q_end; speed is dt/dx.
         found += 0.5 * w * speed * np.einsum("kab,ab->k", at.product, _sandwich(V, end))
     if absolute:
         found += log_evidence(link, np.zeros_like(end), points)
@@ -97,5 +98,6 @@ def _log_z(link: Link, size: int, normals: jax.Array, root: Roots) -> jax.Array:
 @float64
 def log_evidence(link: Link, Q: np.ndarray, points: Points) -> np.ndarray:
     """Psi(Q) = E log Z(y; omega, V) of every scramble; up to the normalisation of the link's density."""
+    # Not refined: the second size of the rule, where it has one.
     found = _log_z(link, first_rule(link).sizes[:2][-1], jnp.asarray(points.normals), roots(np.eye(link.rank) - Q))
     return np.asarray((points.weights * np.asarray(found)).sum(axis=1))

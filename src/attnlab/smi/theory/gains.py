@@ -163,6 +163,7 @@ def _side_by_side(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """:func:`_sums` of all replicates, in parts on a processor and at once on a device."""
     R, n, _ = points.normals.shape
+    # Parts of one size share a compiled program.
     apart = jax.default_backend() == "cpu" and link.route != "points" and R % PARTS == 0
     parts = PARTS if apart else 1
     step = R // parts
@@ -177,6 +178,7 @@ def _side_by_side(
     starts = range(0, R, step)
     with ThreadPoolExecutor(parts) as pool:
         product, cross, ess, spread = zip(*pool.map(one, starts), strict=True)
+    # Of the mean over equal parts, from the standard error of each.
     error = float(np.sqrt(np.mean(np.square(spread)) / parts))
     return np.concatenate(product), np.concatenate(cross), np.concatenate(ess), error
 
@@ -192,6 +194,7 @@ def gain(link: Link, V: np.ndarray, points: Points, rule: Rule | None = None) ->
     doubt = link.route == "grid" and found.in_doubt
     while doubt and not found.rule.at_end:
         finer = _by_sample_size(link, V, points, found.rule.finer(found.ess))
+        # The gap is then not one of the nodes: it stays, and the alarm judges it.
         if np.abs(finer.product - found.product).max() <= SETTLED * abs(found.size):
             break
         found = finer._replace(resolved=finer.resolved and not (finer.in_doubt and finer.rule.at_end))

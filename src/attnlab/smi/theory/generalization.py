@@ -46,6 +46,7 @@ def generalization_error(
     link = checked(link)
     one_of("predictor", predictor, PREDICTORS)
     draws, replicates = power_of_two("draws", draws), integer("replicates", replicates, low=2)
+    # Q = I is allowed: known directions leave the noise of the output.
     V = np.eye(link.rank) - overlap_matrix("Q", Q, link.rank, closed=True)
     normals, weights = points_of(link, draws, replicates, "generalization")
     root = roots(V)
@@ -53,6 +54,7 @@ def generalization_error(
     drawn = jax.vmap(lambda x: draw(link, x, root))(flat)
     y, omega = np.asarray(drawn.y), np.asarray(drawn.omega)
     if predictor == "plug-in":
+        # No inner average, whose noise a product of two would have to remove.
         first = again = np.asarray(jax.vmap(mean_function(link))(jnp.asarray(omega)))
     else:
         first, again = (spread_mean(link, omega, V, which) for which in (0, 1))

@@ -77,6 +77,7 @@ class Map:
             if len(recent) > 1 and residuals[-2] > 0:
                 rate = residuals[-1] / residuals[-2]
             recent.append(V)
+            # With noise in the output V cannot reach zero.
             if len(recent) >= 4 and not self.link.noise and (gone := vanishes(*recent[-3:]) & ~zero).any():
                 zero = zero | gone
                 V = np.where(zero[:, None, None], 0.0, V)

@@ -32,6 +32,7 @@ from attnlab.common.prediction import Prediction
 from attnlab.common.validation import finite_array, integer, one_of, positive, real
 
 POSITIONS = ((0.6, 0.4), (0.4, 0.6))
+# q, m, theta and V, near the fixed points of the default parameters at alpha = 2.
 STARTS = {"semantic": (0.1, 0.001, 0.15, 12.0), "positional": (0.05, 0.25, 0.001, 12.0)}
 NEWTON_STEPS = 12
 KEEP = 0.8  # share of the old overlaps in a step; with less the iteration leaves the basin of its start
@@ -102,6 +103,7 @@ def _step(law: _Law, at: _Overlaps, nodes: int) -> tuple[_Overlaps, jax.Array]:
     grid = jnp.asarray(list(itertools.product(x, repeat=4)))
     weight = jnp.asarray([np.prod(ws) for ws in itertools.product(w, repeat=4)])
     rho = law.sigma**2
+    # Standard deviation of the target's index given the student's; the step divides by it.
     rest = jnp.sqrt(jnp.maximum(rho - at.theta**2 / at.q, 1e-12))
     place = law.positions[:, 0]
 
@@ -110,6 +112,8 @@ def _step(law: _Law, at: _Overlaps, nodes: int) -> tuple[_Overlaps, jax.Array]:
         o = jnp.sqrt(at.q) * xi + at.m * jnp.array([1.0, -1.0])
         t = at.theta / jnp.sqrt(at.q) * xi + rest * eta
         target = (1 - law.mix) * _rows(t) + law.mix * place
+        # Minima lie near the student's indices and near those of the target, of which the softmax does not show the
+        # sign.
         move = _proximal(o, target, at.V, law.sigma, [o, t, -t]) - o
         error = jnp.mean((_rows(o) - target) ** 2)
         return move @ move, move[0] - move[1], move @ eta, move @ xi, error

@@ -139,6 +139,7 @@ def _growth(link: Link, normals: jax.Array, root: Roots, B: np.ndarray, rule: Ru
         if (resolved := rule.resolves(ess)) or rule.at_end:
             break
         rule = rule.after(one_percent(ess))
+    # F acts on matrices, and B m B^T as a vector is (B kron B) m.
     pairs = np.kron(B, B)
     product, cross = (pairs.T @ np.asarray(F).reshape(len(F), len(pairs), -1) @ pairs for F in found[:2])
     means = B @ _significant(B.T @ np.asarray(found[2]) @ B)

@@ -74,6 +74,7 @@ class _Walk:
     def rest(self) -> np.ndarray:
         """Orthonormal basis (columns) of the unlearned directions."""
         r = self.link.rank
+        # [learned, I] has the singular value sqrt(2) on the learned directions and 1 on the others, which come last.
         basis = np.linalg.svd(np.hstack([self.learned, np.eye(r)]))[0] if self.learned.size else np.eye(r)
         return np.asarray(basis[:, self.learned.shape[1] :])
 
@@ -172,6 +173,7 @@ def _next(walk: _Walk, found: Stability) -> tuple[Step, np.ndarray]:
     if not walk.learned.size:
         if not found.eigenvalue:
             return Step(np.inf, 0.0, "hard", walk.rest.T), found.directions
+        # At Q = 0 the operator does not depend on alpha.
         alpha, error = 1 / found.eigenvalue, found.error / found.eigenvalue**2
     else:
         follow = _on_branch if walk.learned.shape[1] == 1 else _on_state_evolution
@@ -229,6 +231,7 @@ def _on_state_evolution(walk: _Walk) -> tuple[float, float, Stability]:
             at = state_evolution(
                 walk.link, alpha, HALF * P, draws=walk.draws, replicates=walk.replicates, tol=1e-4, max_iter=200
             )
+        # Overlaps outside the learned directions are noise here, and the operator assumes that they vanish.
         found = walk.stability(P @ at.Q @ P)
         return alpha * found.eigenvalue, found if at.resolved else found._replace(resolved=False)
 
@@ -238,7 +241,9 @@ def _on_state_evolution(walk: _Walk) -> tuple[float, float, Stability]:
             return np.inf, 0.0, measure(high)[1]
         low, high = high, min(2 * high, walk.alpha_max)
     for _ in range(STEPS):
+        # alpha on a logarithmic scale, on which the bracket was doubled.
         middle = np.sqrt(low * high)
         low, high = (middle, high) if measure(middle)[0] < 1 else (low, middle)
     product, found = measure(high)
+    # What is left of the bracket counts as error.
     return high, float(high * found.error / found.eigenvalue + (high - low)) if product else np.nan, found

@@ -150,8 +150,10 @@ def _of_one(v: np.ndarray, S: np.ndarray) -> _One:
         """Free entropy of the upper branch minus that of the lower one, times two."""
         first = brentq(lambda x: at(x) - a, v[0], top) if at(v[0]) < a else v[0]
         last = brentq(lambda x: at(x) - a, bottom, v[-1]) if at(v[-1]) > a else v[-1]
+        # dq = (1 - q) dv, so that the integrand is a S - q with q = 1 - e^-v.
         return float(a * gained.integrate(first, last) - (last - first) - np.exp(-last) + np.exp(-first))
 
+    # At the transitions themselves two of the three solutions of alpha(q) = a merge.
     ends = spinodal + 1e-9, alg - 1e-9
     signs = [np.sign(advantage(end)) for end in ends]
     return _One(spinodal, brentq(advantage, *ends) if signs[0] != signs[1] else np.nan, alg)

@@ -51,6 +51,7 @@ class InContext(SequenceRegressor):
         The query and the noise of its label are averaged exactly; contexts are drawn in O(d^2) each, whatever l is.
         """
         X, w = task.reduced(n, seed, tasks)
+        # A query has covariance I/d: the mean over coordinates is E (x.(w_hat - w))^2. The fit checks shapes alone.
         return float(np.mean((self.fit(X, np.zeros(n)).task_estimate(X) - w) ** 2))
 
     def _check(self) -> None:
@@ -92,6 +93,7 @@ class RidgeInContext(InContext):
     def _estimate(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         l, d = x.shape[1:]
         if self.ridge_ == 0:
+            # Least norm where the examples are fewer than the dimensions.
             return np.asarray(np.linalg.pinv(x) @ y[..., None])[..., 0]
         if l < d:  # the smaller of two equivalent systems
             inner = np.linalg.solve(x @ x.mT + self.ridge_ * np.eye(l), y[..., None])
@@ -133,8 +135,10 @@ class DiscreteMMSE(InContext):
         # w^T C w for all tasks at once: a product of the flattened C with the flattened w w^T.
         outer = (W[:, :, None] * W[:, None, :]).reshape(len(W), -1)
         fit = (x.mT @ y[..., None])[..., 0] @ W.T - (x.mT @ x).reshape(len(x), d * d) @ outer.T / 2
+        # The factor cancels in the weights, and the largest exponential is 1: none overflows.
         fit -= fit.max(axis=1, keepdims=True)
         if self.noise_std == 0:
+            # Residuals are compared through ``fit``, which is rounded relative to |y|^2.
             p = (fit >= -1e-12 * np.abs(np.vecdot(y, y))[:, None]).astype(float)
         else:
             p = np.exp(np.maximum(fit / nonnegative("noise_std", self.noise_std) ** 2, -745.0))

@@ -136,6 +136,7 @@ class LinearAttention(SequenceRegressor):
     def _cg(self, Q: np.ndarray, C: np.ndarray, y: np.ndarray, penalty: float, device: str) -> Fit:
         d = Q.shape[1]
         tol, max_iter = positive("tol", self.tol), integer("max_iter", self.max_iter, low=1)
+        # With Q^T Q near (n/d) I the operator acts on the right factor alone: this is it.
         right = C.T @ C / d + penalty * np.eye(d + 1)
         options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "inverse": linalg.inv(right)}
         if device != "gpu":
@@ -144,6 +145,7 @@ class LinearAttention(SequenceRegressor):
         import jax.numpy as jnp
 
         place = jax_device(device)
+        # In float64 as on the CPU: float32 cannot resolve the residuals that are asked for.
         with jax.enable_x64(True):
             Q, C, y, options["inverse"] = jax.device_put((Q, C, y, options["inverse"]), place)
             return conjugate_gradients(Q, C, y, penalty, xp=jnp, **options)

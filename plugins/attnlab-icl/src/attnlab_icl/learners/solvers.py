@@ -51,6 +51,7 @@ def dual(Q: np.ndarray, C: np.ndarray, y: np.ndarray, penalty: float, *, gcv: bo
         factor = linalg.cholesky(K, lower=True, overwrite_a=True, check_finite=False)
         c = linalg.cho_solve((factor, True), y, check_finite=False)
         if gcv:
+            # K^{-1} = L^{-T} L^{-1}: its trace is the squared norm of L^{-1}, and no inverse of K is formed.
             inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
             trace = float(np.vdot(inverse.T, inverse.T))  # LAPACK's order is by columns: without .T it is copied first
     else:
@@ -86,6 +87,7 @@ def conjugate_gradients(
     r = target
     z = r @ inverse
     direction, power = z, float(xp.vdot(r, z))
+    # With y = 0 the start is the solution; a relative residual would be 0/0.
     residual = 1.0 if scale else 0.0
     for step in range(1, max_iter + 1):
         if residual <= tol:
@@ -133,6 +135,7 @@ class Gram:
         full = K + np.tril(K, -1).T
         full.flat[:: len(full) + 1] += penalty
         try:
+            # Rounding may let the factorisation of singular sums pass.
             if penalty == 0:
                 raise linalg.LinAlgError
             solution = linalg.solve(full, self.targets, assume_a="pos")
@@ -144,5 +147,6 @@ class Gram:
         """Mean squared residual of the contexts added so far."""
         g = gamma.ravel()
         lower = np.tril(self.products)
+        # Twice the lower triangle, less the diagonal: the upper one is not stored.
         quadratic = 2 * g @ (lower @ g) - g @ (np.diagonal(lower) * g)
         return float(self.square - 2 * self.targets @ g + quadratic) / self.n

@@ -154,8 +154,10 @@ def solve(alpha: ArrayLike, kappa: ArrayLike, tau: ArrayLike, rho: ArrayLike, ri
         noise = np.where(np.isinf(tau), 0.0, idg * inverse_tau)
         icl = rho + nu**2 * found.q + x * found.r2 + (1 + x) * P * noise
         g = _memorisation(found, nu, x, noise, kappa)
+        # At the peak t = 0 and e_IDG is infinite; contexts that are interpolated have no residual.
         training = np.where(t == 0, 0.0, t**2 * idg)
     peak = (tau == 1) & (ridge == 0)
+    # Its two terms may be infinite with opposite signs there.
     g = np.where(peak, np.where(np.isinf(kappa), 0.0, np.inf), g)
     return Errors(icl, idg, np.where(peak, 0.0, training), g, xi, 1 - remaining, converged)
 
@@ -181,6 +183,7 @@ def _effective_ridge(
 
 def _below_one(x: np.ndarray, kappa: np.ndarray, tau: np.ndarray) -> np.ndarray:
     """xi / (1 - tau) without ridge for tau < 1, the positive root of a quadratic."""
+    # Two forms of one root, each without a difference; c and r are over kappa, which may be infinite.
     c = 1 + x - tau / kappa
     r = np.hypot(c, 2 * np.sqrt(tau * x / kappa))
     return np.asarray(np.where(c >= 0, (c + r) / (2 * tau), 2 * x / kappa / (r - c)))
@@ -190,12 +193,14 @@ def _newton(
     x: np.ndarray, kappa: np.ndarray, inverse_tau: np.ndarray, ridge: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The root of a convex function for ridge > 0, from an upper bound: iterates descend until rounding stops them."""
+    # xi = ridge + tr[(R + x) xi/(R + x + xi)] / tau, and the fraction is below one.
     xi = ridge + (1 + x) * inverse_tau
     done = ridge == 0
     for _ in range(MAX_STEPS):
         found = traces(x + xi, kappa)
         slope = 1 - inverse_tau + inverse_tau * xi * found.S
         P = found.q * (found.a**2 + x)
+        # xi slope - ridge is the convex function, slope + xi P / tau its derivative.
         step = np.maximum((xi * slope - ridge) / (slope + inverse_tau * xi * P), 0.0)
         lower = xi - step
         done = done | ~(lower < xi)

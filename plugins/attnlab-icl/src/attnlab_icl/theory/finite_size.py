@@ -74,6 +74,7 @@ def _in_eigenvectors(task: Task) -> _Moments:
 
 def _effective_ridge(e: np.ndarray, p: float, ridge: float) -> tuple[float, bool]:
     """The root xi by Newton from above; the function is convex, so that the iterates descend."""
+    # xi = ridge + p sum_i e_i xi/(e_i + xi), and the fraction is below one.
     xi = ridge + p * e.sum()
     for _ in range(MAX_STEPS):
         share = e / (e + xi)

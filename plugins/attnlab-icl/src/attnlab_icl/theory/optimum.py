@@ -26,6 +26,7 @@ def optimal_ridge(alpha: float, kappa: float, tau: float, rho: float, target: Ta
     one_of("target", target, TARGETS)
     value, least, inside = _least(lambda ridge: getattr(solve(alpha, kappa, tau, rho, ridge), target), RIDGES)
     free = float(getattr(solve(alpha, kappa, tau, rho, 0.0), target))
+    # Zero is not on a logarithmic axis.
     if free <= least:
         return Prediction(0.0, 0.0, "asymptotic", True, {"least": free})
     return Prediction(value, 1e-6 * value, "asymptotic", inside, {"least": least})
