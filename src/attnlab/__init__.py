@@ -17,11 +17,12 @@ _own, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 def __getattr__(name: str) -> Any:
     try:
         return _own(name)
+    # the names of the stub come first: an installed system cannot replace one of them
     except AttributeError:
         from importlib import import_module
 
         from attnlab.common.systems import systems
 
         if name not in systems():
-            raise
+            raise  # the AttributeError that Python expects of a name that is not there
         return import_module(systems()[name])

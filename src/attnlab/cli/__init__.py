@@ -59,6 +59,7 @@ def list_everything(module: options.Modules = None) -> None:
     from attnlab.lab.catalogue import catalogue
 
     load_modules(module)
+    # the fields of the catalogue, in the order in which it declares them
     for title, items in vars(catalogue()).items():
         table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)
@@ -116,7 +117,9 @@ def reproduce(
         figures = fastest(figures, scale) if only_fast else figures
         engine = choose_engine(workers, scheduler, tls, slurm, dry_run)
         job = Job(engine, store, out, parse_shard(shard), fail_fast, retry_failed, quiet, dry_run, True, keep_old)
+    # outside of usage(): what goes wrong from here on is no fault of the request
     results = execute(figures, scale, job)
+    # a part of the cells decides nothing: claims wait for the merged store
     if decide and not job.shard:
         results = spend(results, scale, job, minutes, max(workers, 1))
         show(results, recorded=True)
@@ -168,6 +171,7 @@ def run(
     with usage():
         load_modules(module)
         changes = parse_knobs(knobs)
+        # passed on to be called between reading and building: a grid that is too large must not be built
         accept = functools.partial(_accept, most=None if yes else max_cells)
         if what.endswith(".toml"):
             figure, scale = sweep.read(what, changes, accept)
@@ -242,17 +246,20 @@ def main() -> None:
     if sys.platform == "win32":
         sys.exit("attnlab: the command line needs file locks of Linux or macOS; on Windows run it inside WSL")
     end_on_signals()
+    # before NumPy is imported, which reads it once
     set_kernels()
     keep_pages()
     logging.getLogger("attnlab").addHandler(Lines())
+    # typer prints the help with a console of its own
     rich_utils.COLOR_SYSTEM = COLORS
     options.without_types()
+    # the error stream, so that a table printed by the command stays clean in a pipe
     errors = Console(stderr=True, emoji=False, color_system=COLORS)
     try:
         app()
     except KeyboardInterrupt:
         errors.print("attnlab: stopped; the same command continues from what is stored")
-        sys.exit(130)
+        sys.exit(130)  # 128 + SIGINT, what a shell expects of an interrupted command
     except Exception as error:
         from attnlab.lab.errors import LabError
 

@@ -49,12 +49,14 @@ def arena(
         if names:
             _list()
             raise typer.Exit
+        # None, for an empty list would be a request without sizes
         sizes = [_count(word) for word in _words(n)] or None
         request = contest(_words(tasks) or None, _words(learners) or None, n=sizes, seeds=seeds, scale=scale)
         engine = choose_engine(workers, "", "", None, dry_run)
     console.print(f"arena: {many(len(request.figure.cells(scale)), 'cell')}", highlight=False)
     if dry_run:
         raise typer.Exit
+    # no registered verdicts: the arena has no claims
     job = Job(engine, store, out, None, False, retry_failed, quiet, dry_run, recorded=False)
     raise typer.Exit(_run(request, job, None if no_memory else workers))
 
@@ -68,6 +70,7 @@ def _run(request: Contest, job: Job, memory_workers: int | None) -> int:
         compute([request.figure], request.scale, job, store)
         comparison = request.comparison(collect(request.figure, request.scale, store))
     if memory_workers is not None:
+        # kept beside the report and not in the store, whose results must not depend on it
         comparison = measured(comparison, job.out, memory_workers)
     page = comparison.report(job.out)
     _show(comparison)

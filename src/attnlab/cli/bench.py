@@ -27,8 +27,10 @@ MARKS = {True: "[green]met", False: "[red]missed", None: ""}
 
 def benchmarks(module: str) -> Any:
     """A module of the repository's benchmarks, from the checkout that is installed or the one we stand in."""
+    # src/attnlab/cli/bench.py in a checkout: three folders up lies benchmarks
     for folder in (Path(__file__).parents[3], Path.cwd()):
         if (folder / "benchmarks" / "harness.py").is_file():
+            # the benchmarks import each other as a package of this folder
             if str(folder) not in sys.path:
                 sys.path.insert(0, str(folder))
             return importlib.import_module(f"benchmarks.{module}")
@@ -52,6 +54,7 @@ def bench(
 
     With `--only` the other parts of the file stay, where it is of this machine.
     """
+    # with a subcommand typer calls this first and then the subcommand
     if context.invoked_subcommand is None:
         raise typer.Exit(measure(only, json, plot, page))
 
@@ -75,6 +78,7 @@ def measure(only: str, json: Path, plot: Path | None = None, page: Path | None =
         console.print(f"page: {page}", soft_wrap=True)
     for part, error in results.failed.items():
         console.print(f"part {part} failed:\n{error}", markup=False, highlight=False)
+    # a missed target is a result; only a part that could not run is a failure
     return int(bool(results.failed))
 
 
@@ -93,6 +97,7 @@ def compare(
     for key, (old, new) in found.machine.items():
         console.print(f"machine: {key} was {old}, is {new}", highlight=False, markup=False)
     if found.changes:
+        # a value of zero has no ratio to it
         pairs = [(change, change.before, change.after) for change in found.changes]
         ratios = [f"{new.value / old.value:.3g}" if old.value else "" for _, old, new in pairs]
         rows = [(c.name, o.text, n.text, n.unit, r, c.verdict) for (c, o, n), r in zip(pairs, ratios, strict=True)]
@@ -134,6 +139,7 @@ def show_part(part: str, rows: list[Any], seconds: float) -> None:
 
 def summary(results: Any) -> str:
     """How many targets are met, and which are not."""
+    # rows without a target are neither met nor missed
     decided = [row for row in results.all_rows() if row.met is not None]
     missed = [row.name for row in decided if not row.met]
     text = f"{len(decided) - len(missed)} of {len(decided)} targets met"

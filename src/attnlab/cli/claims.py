@@ -33,6 +33,7 @@ def register() -> None:
     from attnlab.lab.claims import registration
 
     changed = registration.register(registry.figures().values())
+    # new ones on one line; a changed claim has one of its own, with what changed
     new = [id for id, what in changed.items() if what == "is not registered"]
     if new:
         console.print(f"new: {', '.join(new)}", highlight=False)
@@ -79,7 +80,9 @@ def _not_measured(figures: Sequence[Figure], file: Path) -> dict[str, str]:
     entries = ledger.current(figures, data)
     found: dict[str, str] = {}
     for figure in figures:
+        # stream 1, the first measurement; a confirmation alone is none
         made = data.get("figures", {}).get(figure.name, {}).get("1", {})
+        # in the form in which the ledger keeps them
         code = sorted({cell.code for cell in figure.cells(data["scale"])})
         for claim in figure.claims:
             if entries.get(claim.id, {}).get("status", "not measured") == "not measured":
@@ -120,9 +123,12 @@ def confirm(
     with usage():
         one_of("scale", scale, ["quick", "paper"])
         figures = [figure for figure in registry.select(names or []) if figure.missing_extra() is None]
+        # before anything is computed: a claim that changed after a look cannot be confirmed
         _refuse_unregistered(figures)
         engine = choose_engine(workers, scheduler, tls, slurm, False)
+        # no page and no folder: what is confirmed goes to the ledger
         job = Job(engine, store, Path(), parse_shard(shard), False, retry_failed, quiet, False, True, keep_old)
+    # this stream alone makes the numbers fresh; no other command sets it
     job = replace(job, stream=confirmation.CONFIRMATION)
     with Store(store, writable=True) as opened:
         compute(figures, scale, job, opened)
@@ -137,6 +143,7 @@ def confirm(
     entries = [entry for entry in ledger.current(figures, ledger.read(ledger_file)).values() if "confirmation" in entry]
     _show(entries)
     console.print(f"ledger: {ledger_file}", soft_wrap=True)
+    # *undecided* on fresh seeds is a lack of replicates; only the opposite verdict is a failure
     lost = any((entry["status"], entry["confirmation"]["status"]) == ("holds", "fails") for entry in entries)
     raise typer.Exit(int(lost or any(result.failed or result.missing for result in fresh)))
 
@@ -177,6 +184,7 @@ def spend(results: list[Result], scale: str, job: Job, minutes: float, cores: in
         while wanted := deciding.proposals(by_name.values()):
             chosen = wanted[0]
             left = end - time.monotonic()
+            # the cheapest first: if it does not fit, none does
             if chosen.seconds / cores > left:
                 needed = f"{chosen.claim} would take about {chosen.seconds / cores / 60:.1f} min"
                 console.print(f"{max(left, 0) / 60:.1f} min are left; the nearest, {needed}", highlight=False)
@@ -184,5 +192,6 @@ def spend(results: list[Result], scale: str, job: Job, minutes: float, cores: in
             figure = deciding.enlarged(chosen.figure, scale, chosen.factor)
             console.print(f"{chosen.claim}: {chosen.factor:.1f} times the replicates of {figure.name}", highlight=False)
             compute([figure], scale, job, store)
+            # marked even if it now holds: it was extended after a look
             by_name[figure.name] = deciding.marked(collect(figure, scale, store, keep_old=job.keep_old))
     return [by_name[result.figure.name] for result in results]

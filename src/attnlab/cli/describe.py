@@ -42,8 +42,10 @@ def describe(
     scales = list(figure.scales)
     knobs = Table("knob", *(f"{scale} scale" for scale in scales), box=None, padding=(0, 2, 0, 0))
     values = {scale: figure.knobs(scale) for scale in scales}
+    # a scale may have knobs that another has not: each once, in the order of the first scale
     for knob in dict.fromkeys(knob for scale in scales for knob in values[scale]):
         knobs.add_row(knob, *(escape(_short(values[scale].get(knob))) for scale in scales))
+    # len(cells) and not size(): cells that several grids share are computed once
     cost = (f"{many(len(figure.cells(scale)), 'cell')}, {duration(figure.minutes.get(scale, 0))}" for scale in scales)
     knobs.add_row("", *(f"[dim]{text}[/]" for text in cost))
     console.print(knobs, highlight=False)

@@ -53,6 +53,7 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
     from attnlab.lab.live import LivePage
     from attnlab.lab.store import Store
 
+    # _skip prints the reason and is False
     runnable = [figure for figure in figures if (extra := figure.missing_extra()) is None or _skip(figure, extra)]
     if job.dry_run:
         for figure in runnable:
@@ -60,6 +61,7 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
         _announce(runnable, scale, _counts(runnable, scale, job))
         raise typer.Exit
     with Store(job.store, writable=True) as store:
+        # with settings of the user's own the page shows this run alone
         beside = registry.figures().values() if job.recorded else []
         page = LivePage(runnable, beside, scale, store, job.out, job.keep_old)
         compute(runnable, scale, job, store, page)
@@ -68,6 +70,7 @@ def execute(figures: list[Figure], scale: str, job: Job) -> list[Result]:
             return []
         written = page.write()
         results = [page.results[figure.name] for figure in runnable]
+    # claims of skipped figures stay in the sum, as not measured
     skipped = [claim for figure in figures if figure not in runnable for claim in figure.claims]
     show(results, recorded=job.recorded, not_measured=len(skipped))
     say(f"report: {written}")
@@ -78,6 +81,7 @@ def _counts(figures: list[Figure], scale: str, job: Job) -> dict[str, int]:
     """How many cells of each figure are missing; all of them where there is no store yet."""
     from attnlab.lab.store import Store
 
+    # a dry run must not leave an empty store behind
     if not job.store.exists():
         return {figure.name: figure.size(scale) for figure in figures}
     with Store(job.store) as store:
@@ -103,9 +107,11 @@ def compute(figures: list[Figure], scale: str, job: Job, store: Store, page: Liv
         return
     if not job.quiet:
         _announce(figures, scale, cells.counts)
+    # a part of a run has nothing complete to show
     page = None if job.shard else page
     if page is not None:
         page.start(cells.counts)
+    # the stated time shared out equally; the clock corrects it by the cells that are finished
     seconds = {f.name: 60 * f.minutes.get(scale, 0.0) / f.size(scale) for f in figures}
     with reporting(console, cells.counts, seconds, job.quiet) as progress:
 
@@ -125,7 +131,7 @@ def stoppable(store: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         say(f"stopped; what is finished is in {store}, the same command continues from there")
-        raise typer.Exit(130) from None
+        raise typer.Exit(130) from None  # 128 + SIGINT
 
 
 def _announce(figures: list[Figure], scale: str, missing: dict[str, int]) -> None:
@@ -148,10 +154,13 @@ def fastest(figures: list[Figure], scale: str, minutes: float = FAST_MINUTES) ->
 
     ranked = sorted(figures, key=lambda figure: figure.minutes.get(scale, math.inf))
     systems = [figure.name.split(".")[0] for figure in ranked]
+    # the first of each system, then the second of each: every system is seen, whatever its figures cost
     turns = sorted(range(len(ranked)), key=lambda i: systems[:i].count(systems[i]))
     chosen, spent = set(), 0.0
     for figure in (ranked[i] for i in turns):
+        # a figure of unknown time never fits
         taken = figure.minutes.get(scale, math.inf) + DRAWING
+        # one that does not fit is passed over: a later one of another system may be shorter
         if spent + taken <= minutes:
             spent += taken
             chosen.add(figure.name)
@@ -183,7 +192,7 @@ def choose_engine(workers: int, scheduler: str, tls: str, slurm: Path | None, dr
         if dry_run:
             typer.echo(jobs.job_script())  # as it is: a wrapped line would be another script
             raise typer.Exit
-        blas_kernels.withdraw()
+        blas_kernels.withdraw()  # jobs inherit this environment, on other processors
         return DaskEngine(jobs)
     if scheduler:
         return DaskEngine(RunningCluster(scheduler, parse_tls(scheduler, tls)))
@@ -230,6 +239,7 @@ def _knob(text: str) -> tuple[str, Any]:
         raise ValueError(f"--set takes name=value, got {text!r}")
     try:
         return name, tomllib.loads(f"value = {value}")["value"]
+    # a bare word, such as softmax, needs no quotes within those of the shell
     except tomllib.TOMLDecodeError:
         return name, value
     except RecursionError as error:

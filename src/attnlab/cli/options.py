@@ -19,6 +19,7 @@ FLAG = ""
 
 def without_types() -> None:
     """Help shows the metavars of this file, without the Python types that newer versions of typer print."""
+    # an attribute that older versions of typer do not have and do not read
     for kind in (TyperArgument, TyperOption):
         setattr(kind, "display_type", lambda parameter, ctx: "")  # noqa: B010
 
@@ -29,6 +30,7 @@ def completed(*kinds: str) -> Callable[[str], list[str]]:
     def names(incomplete: str) -> list[str]:
         from attnlab.lab.catalogue import catalogue
 
+        # the catalogue reads source files: completion must answer at once, without importing a system
         found = catalogue()
         return [name for kind in kinds for name in getattr(found, kind) if name.startswith(incomplete)]
 

@@ -61,7 +61,7 @@ def plan(
             found = find(
                 task,
                 error,
-                learners=learner or (),
+                learners=learner or (),  # none: those of the task's system
                 set=parse_knobs(knobs),
                 n_min=n_min,
                 n_max=n_max,

@@ -30,7 +30,9 @@ def opened(path: Path) -> Iterator[Store]:
     from attnlab.lab.store.schema import log_file
 
     with Store(path) as store:
+        # a sound store only: a writer would also remove what stands in the place of lost rows
         clean = not store.notes and store.tally == store.counted()
+    # a writer that opens and closes copies the log into the file
     if clean and log_file(path).exists():
         with contextlib.suppress(LabError):  # held by a driver, or not ours to write
             Store(path, writable=True).close()
@@ -65,6 +67,7 @@ def verify(path: StoreFile) -> None:
     from attnlab.lab.store import Store, merging
 
     with Store(path) as store:
+        # the file first, for rows that are gone have no hash to check
         problems = merging.file_problems(store)
         for problem in problems:
             say(problem)
@@ -115,6 +118,7 @@ def merge(
     from attnlab.lab.store import Store, merging
 
     with contextlib.ExitStack() as stack:
+        # the sources first: a wrong name must not leave an empty target
         parts = [stack.enter_context(Store(source)) for source in sources]
         counts = merging.merge(stack.enter_context(Store(target, writable=True)), parts)
     _tell(counts)
@@ -136,11 +140,13 @@ def salvage(
 
     if not damaged.exists():
         raise UsageError(f"there is no store at {damaged}")
+    # samefile sees through links
     if target.exists() and target.samefile(damaged):
         raise UsageError("a store cannot be salvaged into itself; name a new one")
     with Store(target, writable=True) as store:
         counts = save(damaged, store)
     _tell(counts)
+    # rows that are saved, or that the target has already, are not lost
     raise typer.Exit(1 if counts["lost"] else 0)
 
 

@@ -26,5 +26,6 @@ def print_table(title: str, headings: Iterable[str], rows: Iterable[Iterable[Any
 
 def say(text: str) -> None:
     """Print a line as it is: names in a store are data, neither markup nor commands to the terminal."""
+    # an escape code in a name would move the cursor or change what is on the screen
     plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     console.print(plain, markup=False, highlight=False, soft_wrap=True)

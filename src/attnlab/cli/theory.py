@@ -76,6 +76,7 @@ def theory(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = Non
         load_modules([Path(file) for file in order.module.split(",") if file])
         if order.help and not order.name:
             console.print(HELP, markup=False, highlight=False)
+        # own is no system and has the functions that the user added
         elif not order.name or order.name in (*systems(), "own"):
             _list({k: f for k, f in formulas().items() if k.startswith(order.name)})
         elif order.help:
@@ -92,6 +93,7 @@ def parse(words: list[str]) -> Order:
     >>> parse(["aim.mmse", "--alpha", "0.1", "--csv"]).given
     {'alpha': '0.1'}
     """
+    # a name comes first; options may stand alone, as --help does
     name = words[0] if words and not words[0].startswith("-") else ""
     found: dict[str, str] = {}
     rest = words[bool(name) :]
@@ -99,13 +101,16 @@ def parse(words: list[str]) -> Order:
         option, equals, value = rest.pop(0).partition("=")
         if not option.startswith("--"):
             raise ValueError(f"expected --parameter value, got {option!r}; see 'attnlab theory --help'")
+        # dashes as in other options: --q-hat is the parameter q_hat
         key = option.removeprefix("--").replace("-", "_")
         if key in found:
             raise ValueError(f"--{key} is given twice; several values are a list: --{key} 1,2")
+        # two dashes end an option without value; one dash begins a negative number
         if not equals and rest and not rest[0].startswith("--"):
             value = rest.pop(0)
         if not value and key not in ("csv", "json", "help"):
             raise ValueError(f"--{key} needs a value")
+        # an option without value goes to the terminal; of --help it is only asked whether it is there
         found[key] = value or "-"
     help_, csv, json, plot, show, most, module = (
         found.pop(k, "") for k in ("help", "csv", "json", "plot", "show", "max_points", "module")
@@ -123,6 +128,7 @@ def check_outputs(order: Order, asked: Request) -> None:
         if file in ("", "-"):
             continue
         path = Path(file)
+        # a new file needs a folder that can be written, an old one its own permission
         target = path if path.exists() else path.parent
         if path.is_dir() or not target.exists() or not os.access(target, os.W_OK):
             raise ValueError(f"--{option} cannot be written: {file}")
@@ -212,6 +218,7 @@ def _show(table: Table) -> None:
 
     asked = table.request
     rows = [spread(row) for row in table.rows]
+    # arrays among the parameters have columns name[i]
     fixed = [name for name in rows[0] if name.split("[")[0] in asked.axes and name not in asked.varied]
     if fixed:
         console.print(", ".join(f"{k} = {_number(rows[0][k])}" for k in fixed), markup=False, highlight=False)
@@ -222,13 +229,15 @@ def _show(table: Table) -> None:
         shown, lines = names[:SHOWN_COLUMNS], rows[:SHOWN_ROWS]
         grid = Grid(*map(escape, shown), box=None, padding=(0, 2, 0, 0))
         for column in grid.columns:
-            column.justify, column.no_wrap = "right", True
+            column.justify, column.no_wrap = "right", True  # digits below each other, and no number in two lines
         cells = [[row.get(name, "") for name in shown] for row in lines]
     else:
+        # a single point has its results below each other, where there is room for more
         shown, lines = names[: 3 * SHOWN_COLUMNS], rows
         grid = Grid(box=None, padding=(0, 2, 0, 0), show_header=False)
         cells = [[name, rows[0][name]] for name in shown]
     for line in cells:
+        # brackets of an array are markup to rich
         grid.add_row(*(escape(_number(cell)) for cell in line))
     console.print(grid)
     left = {"rows": len(rows) - len(lines), "results": len(names) - len(shown)}

@@ -46,6 +46,7 @@ def show(results: list[Result], *, recorded: bool, not_measured: int = 0) -> Non
             say(f"{result.figure.name}: {result.old} of {result.count} cells are from other code")
     failed = [cell for result in results for cell in result.failed]
     for cell in failed[:SHOWN]:
+        # the last line of a traceback says what happened
         last = cell.error.strip().splitlines()[-1]
         say(f"failed: {cell.figure} {cell.id[:12]} {cell.params}: {last}")
     if len(failed) > SHOWN:
@@ -59,6 +60,7 @@ def _table(title: str, verdicts: list[Verdict], *, recorded: bool) -> Table:
 
     wide = console.width >= WIDE
     value = "value [95 %]" if wide else "value [95 %]\nholds if"
+    # on a narrow terminal the parts of a verdict share cells, and lines keep the claims apart
     table = Table(title=title, title_justify="left", expand=True, show_lines=not wide)
     for heading in ("claim", "verdict", value, "holds if", "sentence") if wide else ("verdict", "claim", value):
         table.add_column(escape(heading), no_wrap=wide and heading == "claim")

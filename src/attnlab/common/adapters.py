@@ -113,9 +113,10 @@ class ScaleTokens(_TokenTransformer):
         """Measure the norm."""
         super().fit(X)
         tokens = check_tokens(X)
+        # one factor for all tokens: differences of norm between tokens can be the signal and remain
         wanted = np.sqrt(self.d_) if self.norm is None else positive("norm", self.norm)
         have = float(np.sqrt(np.mean(np.sum(tokens**2, axis=2))))
-        self.factor_ = float(wanted / have) if have > 0 else 1.0
+        self.factor_ = float(wanted / have) if have > 0 else 1.0  # tokens of zeros have no scale
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -141,9 +142,11 @@ class Calibrated(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Calibrated:
         """Standardise, fit, calibrate."""
         y = check_targets(y, len(X))
-        spread = float(y.std()) or 1.0
+        spread = float(y.std()) or 1.0  # constant targets are only centred
         self.estimator_ = clone(self.estimator).fit(X, (y - y.mean()) / spread)
         f = np.asarray(self.estimator_.predict(X))
+        # bias=True divides by n as f.var() does; the default would make the slope too large by n/(n - 1).
+        # A constant f has no slope: the prediction is then the mean of y.
         self.slope_ = float(np.cov(f, y, bias=True)[0, 1] / f.var()) if f.var() > 0 else 0.0
         self.intercept_ = float(y.mean() - self.slope_ * f.mean())
         return self

@@ -23,6 +23,8 @@ def code_of(run: Callable[..., Any]) -> str:
 
 def replicate_texts(figure: str, params: Params, stream: int) -> tuple[str, str]:
     """The text behind the ids of a setting's replicates: what stands before and after the replicate's number."""
+    # the same text as canonical gives for a whole cell, cut at the replicate: keys are sorted, so those before
+    # and after "seed" are known
     before, after = canonical({"figure": figure, "params": {}, "stream": stream}).split("{}")
     lower = canonical({name: value for name, value in params.items() if name < "seed"})[1:-1]
     upper = canonical({name: value for name, value in params.items() if name > "seed"})[1:-1]

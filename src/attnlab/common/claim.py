@@ -34,6 +34,7 @@ class Threshold:
     def decide(self, bounds: Bounds) -> Status:
         """What an interval says: a side, if all of it lies there."""
         low, high = bounds
+        # the values that hold form an interval: with both ends inside, all of the measured one is
         if self.contains(low) and self.contains(high):
             return "holds"
         return "fails" if self.high < low or high < self.low else "undecided"
@@ -110,7 +111,9 @@ class Verdict:
             return math.nan if self.measured is None else 1.0
         low, high = -12.0, 0.0  # of the decimal logarithm; the interval at level 1 - 10^high is the value itself
         if self._side(low) == side:
+            # below 10^low p-values are not told apart; a computation without noise has p = 0
             return 10**low if not isinstance(self.measured, Fixed) else 0.0
+        # a thousandth of the logarithm is 0.2 % of p; ``high`` always lies on the side, so p is not understated
         while high - low > 1e-3:
             middle = (low + high) / 2
             low, high = (low, middle) if self._side(middle) == side else (middle, high)
@@ -174,6 +177,7 @@ class Claim:
             measured = self.statistic.measure(records)
             bounds = measured.interval(CONFIDENCE) if math.isfinite(measured.value) else EVERYTHING
             estimate = Estimate(measured.value, *bounds, measured.units)
+            # a row that several quantities read counts once
             rows = {identity(row): row for row in self.statistic.rows(records)}.values()
         except LookupError as problem:
             return Verdict(self, scale, "not measured", None, f"no data: {problem}")
@@ -183,6 +187,7 @@ class Claim:
             # a result that is None or a word where a number is expected
             return Verdict(self, scale, "undecided", None, f"the records do not hold numbers: {problem}")
         status, reason = self._decide(measured, estimate)
+        # None stands for a learner that does not say, which is no failure
         unconverged = sum(row.get("converged") is False for row in rows)
         return Verdict(self, scale, status, estimate, reason, measured, len(rows), unconverged)
 
@@ -190,6 +195,7 @@ class Claim:
         value, low, high, units = estimate
         if not math.isfinite(value):
             return "undecided", "the value is not finite"
+        # one unit and an interval of width zero are right for a computation without noise
         if not isinstance(measured, Fixed):
             if units < self.replicates:
                 return "undecided", f"{units} independent replicates; the claim asks for {self.replicates}"

@@ -32,9 +32,11 @@ class Extreme:
     def interval(self, level: float) -> Bounds:
         """One side of the extreme part, the other shared out over all parts."""
         plain = [part.interval(level) for part in self.parts]
+        # Bonferroni's bound: parts that share replicates are not independent
         strict = [part.interval(1 - (1 - level) / len(self.parts)) for part in self.parts]
         if self.largest:
             return max(low for low, _ in strict), max(high for _, high in plain)
+        # min x = -max(-x): the two ends change their roles
         return min(low for low, _ in plain), min(high for _, high in strict)
 
 
@@ -75,6 +77,7 @@ class Magnitude(_Image):
         """The sizes of the part's interval."""
         low, high = self.part.interval(level)
         sizes = sorted((abs(low), abs(high)))
+        # where zero is inside, the part left of it is folded onto the right: every size from 0 up is possible
         return (0.0 if low <= 0 <= high else sizes[0]), sizes[1]
 
 

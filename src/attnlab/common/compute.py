@@ -53,6 +53,7 @@ class Compute:
         """Return self; an option that ``owner`` does not support and that is set is an error, never ignored."""
         for field in fields(self):
             value = getattr(self, field.name)
+            # a default asks for nothing: one Compute can serve learners that support different options
             if field.name not in names and value != field.default:
                 raise ValueError(
                     f"compute.{field.name} is not supported by {type(owner).__name__}, got {value!r}; "

@@ -42,10 +42,12 @@ def panels(
 def points(axes: Axes, curve: Curve, **options: Any) -> None:
     """Simulation: means as markers, one standard error as bars; hollow where a run did not converge."""
     options = {"fmt": "o", "capsize": 2, "elinewidth": 1, "gid": "simulation", **options}
+    # the standard error of a single run is NaN: its marker stands without a bar
     drawn = axes.errorbar(curve.x, curve.mean, yerr=np.nan_to_num(curve.sem), **options)
     if curve.unconverged is not None and (missed := curve.unconverged > 0).any():
         full = drawn.lines[0]
         shape: dict[str, Any] = {"marker": full.get_marker(), "ms": full.get_markersize(), "color": full.get_color()}
+        # one step up: white faces that cover the filled markers at the same places
         above: dict[str, Any] = {"mfc": "white", "zorder": full.get_zorder() + 1, "gid": "unconverged"}
         axes.plot(curve.x[missed], curve.mean[missed], linestyle="", **shape, **above)
 
@@ -69,6 +71,7 @@ def plain_log(axes: Axes, which: str = "x") -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axis.get_view_interval()
     subs = range(1, 10) if high < 6 * low else (1, 2, 5) if high < 200 * low else (1,)
+    # with fewer ticks than decades on the axis the locator would leave decades out
     axis.set_major_locator(LogLocator(subs=subs, numticks=20))
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     if high < 200 * low:

@@ -75,6 +75,7 @@ class Grid:
             fixed = {
                 name: [value] if isinstance(value, list) else value for name, value in zip(cut, point, strict=True)
             }
+            # keys are sorted across grids, and values of different types have no order
             key = tuple(str(fixed.get(name)) for name in names)
             found[key] = replace(self, params={**self.params, **fixed})
         return found
@@ -97,6 +98,7 @@ class Grid:
         values = [tuple(axis) for axis in axes.values()]
         keys = [f"{_text(name)}:" for name in names]
         texts = [tuple((key + _text(v)).encode() for v in axis) for key, axis in zip(keys, values, strict=True)]
+        # canonical JSON has its keys sorted; the replicate takes its place among them
         place = sorted(range(len(names) + 1), key=[*names, "seed"].__getitem__)
         before, after = canonical({"figure": figure.name, "params": {}, "stream": stream}).encode().split(b"{}")
         common = {"figure": figure.name, "run": figure.run, "stream": stream, "shared": tuple(figure.shared)}
@@ -119,6 +121,7 @@ def _different(axis: list[Any]) -> list[Any]:
     # an axis may have a million values, whose texts would take a hundred megabytes
     if all(type(value) is int for value in axis) and all(low < high for low, high in itertools.pairwise(axis)):
         return axis
+    # as values 1, 1.0 and True are equal; as text they are three cells
     return list({_text(value): value for value in axis}.values())
 
 
@@ -127,7 +130,7 @@ def _text(value: Any) -> str:
     if type(value) is int:  # an axis may have a million of them
         return str(value)
     try:
-        return canonical({"": value})[4:-1]
+        return canonical({"": value})[4:-1]  # without the '{"":' and '}' around it
     except TypeError:
         return repr(value)
 
@@ -151,6 +154,7 @@ class Cells(Iterable[Cell]):
                 for cell in part.cells(self.figure, self.stream):
                     if self._distinct:
                         yield cell
+                    # 32 bytes for each cell in place of 64 letters
                     elif (id := bytes.fromhex(cell.id)) not in seen:
                         seen.add(id)
                         yield cell
@@ -161,6 +165,7 @@ class Cells(Iterable[Cell]):
 
         Elsewhere the first replicates tell it for all. That is looked at where remembering each cell takes memory.
         """
+        # exactly Grid: two points of a subclass may ask for the same experiment
         if len(self.grids) == 1 and type(self.grids[0]) is Grid:
             return True
         if sum(grid.size for grid in self.grids) < MANY:
@@ -259,6 +264,7 @@ class Figure:
 
     def decide(self, records: Records, scale: str) -> list[Verdict]:
         """The verdict on every claim."""
+        # the replicate is no setting: statistics combine over it
         settings = tuple(name for name in self.knobs(scale) if name not in ("seed", "seeds"))
         known = replace(records, parameters=settings, shared=tuple(self.shared))
         return [claim.decide(known, scale) for claim in self.claims]

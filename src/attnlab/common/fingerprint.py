@@ -60,6 +60,7 @@ def _root(item: Any) -> Any:
     while isinstance(item, functools.partial):
         item = item.func
     item = inspect.unwrap(item) if callable(item) else item
+    # what an object holds is no code: its class stands for it
     return item if inspect.isclass(item) or inspect.isfunction(item) else type(item)
 
 
@@ -74,6 +75,7 @@ def _reached(root: Any) -> frozenset[str]:
         module = ""
     if module and not set(module.split(".")) & set(MIXED):
         return frozenset(_text(name) for name in _closure(frozenset({module})))
+    # a method or an inner function counts with the whole definition that holds it
     texts, imported = _used(path, module, root.__qualname__.split(".")[0])
     return texts | {_text(name) for name in _closure(imported)}
 
@@ -99,6 +101,7 @@ def _used(path: Path, module: str, name: str) -> tuple[frozenset[str], frozenset
     defined = _definitions(tree)
     if name not in defined:  # a lambda has no name: the whole file counts
         defined = {name: tree.body}
+    # imports inside functions count too: heavy modules are imported where they are used
     imports = {alias: home for node in ast.walk(tree) for alias, home in _aliases(node, module, path)}
     seen: set[str] = set()
     waiting = [name]
@@ -120,6 +123,7 @@ def _definitions(tree: ast.Module) -> dict[str, list[ast.stmt]]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names = [node.name]
         elif isinstance(node, ast.Import | ast.ImportFrom):
+            # imports count by the modules behind them, see _used
             continue
         else:
             names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
@@ -152,6 +156,7 @@ def _imports(module: str) -> frozenset[str]:
 
 def _aliases(node: ast.AST, module: str, path: Path) -> Iterator[tuple[str, list[str]]]:
     """What an import binds, with the modules it comes from."""
+    # a plug-in's own modules count beside attnlab's
     packages = {LIBRARY, module.split(".")[0]}
     if isinstance(node, ast.Import):
         for alias in node.names:
@@ -169,6 +174,7 @@ def _origin(node: ast.ImportFrom, module: str, path: Path) -> str:
     if not node.level:
         return node.module or ""
     parts = module.split(".")
+    # one dot in an __init__ is the package itself, in a module its parent
     parts = parts[: len(parts) - node.level + (path.stem == "__init__")]
     return ".".join([*parts, node.module] if node.module else parts)
 
@@ -176,7 +182,7 @@ def _origin(node: ast.ImportFrom, module: str, path: Path) -> str:
 def _homes(origin: str, name: str) -> list[str]:
     """The modules that ``from origin import name`` takes the name from."""
     if name and _file(f"{origin}.{name}"):
-        return _homes(f"{origin}.{name}", "")
+        return _homes(f"{origin}.{name}", "")  # the name is a module, or a package in turn
     path = _file(origin)
     if path is None or path.stem != "__init__":
         return [origin] if path else []
@@ -184,6 +190,7 @@ def _homes(origin: str, name: str) -> list[str]:
     if name in shown:
         return shown[name]
     if not name and shown:
+        # ``import package`` may use any of its public names
         return sorted({home for homes in shown.values() for home in homes} | {origin})
     # The root holds the version only; another package may find its modules by itself.
     return [] if origin == LIBRARY else [f"{origin}.{file.stem}" for file in sorted(path.parent.glob("[!_]*.py"))]
@@ -202,6 +209,7 @@ def _shown(package: str) -> dict[str, list[str]]:
         for node in nodes
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
+        # with the dot behind, for the name of one package may begin another's
         if f"{_origin(node, package, path)}.".startswith(f"{package}.")
     }
 
@@ -216,6 +224,7 @@ def _file(module: str) -> Path | None:
     if folder.is_file():
         return folder if not rest else None
     place = folder.joinpath(*rest)
+    # in the order in which Python looks: a package hides a module of its name
     candidates = (place / "__init__.py", place.with_suffix(".py"))
     return next((path for path in candidates if path.is_file()), None)
 
@@ -250,6 +259,7 @@ def _parsed_once(path: Path, written: int, size: int) -> ast.Module:
     tree = ast.parse(path.read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            # a body that was a docstring alone counts as ``pass``
             node.body = [statement for statement in node.body if not _is_text(statement)] or [ast.Pass()]
     return tree
 
@@ -262,6 +272,7 @@ def _is_text(statement: ast.stmt) -> bool:
 def _serial(node: Any) -> str:
     """A syntax tree as text that is the same under every Python: fields that are empty are left out."""
     if isinstance(node, ast.AST):
+        # newer Pythons add fields, such as type_params, that are empty in older code; ctx follows from the place
         fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []) and name != "ctx")
         return f"{type(node).__name__}({','.join(f'{name}={_serial(value)}' for name, value in fields)})"
     return f"[{','.join(map(_serial, node))}]" if isinstance(node, list) else repr(node)
@@ -275,7 +286,9 @@ def _bytecode(root: Any) -> str:
 
 
 def _instructions(code: types.CodeType) -> str:
+    # the text of a code object holds its address in memory, which differs in every process
     nested = [_instructions(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+    # instructions refer to constants and names by their number only
     return f"{code.co_code.hex()}{code.co_names}{nested}"
 
 

@@ -30,7 +30,8 @@ def gauss_hermite(n: int) -> tuple[np.ndarray, np.ndarray]:
     3.0
     """
     nodes, weights = special.roots_hermitenorm(n)
-    weights = weights / weights.sum()
+    weights = weights / weights.sum()  # SciPy's integrate exp(-x^2/2), whose mass is sqrt(2 pi)
+    # cached: a caller that changed the arrays would change every later integral
     nodes.flags.writeable = weights.flags.writeable = False
     return nodes, weights
 
@@ -39,7 +40,7 @@ def gauss_hermite(n: int) -> tuple[np.ndarray, np.ndarray]:
 def gauss_legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
     r"""Nodes and weights with :math:`\int_0^1 f \approx \sum_i w_i f(x_i)`."""
     nodes, weights = np.polynomial.legendre.leggauss(n)
-    nodes, weights = (nodes + 1) / 2, weights / 2
+    nodes, weights = (nodes + 1) / 2, weights / 2  # from [-1, 1] to [0, 1]
     nodes.flags.writeable = weights.flags.writeable = False
     return nodes, weights
 
@@ -76,8 +77,10 @@ def bivariate_normal_cdf(x: ArrayLike, y: ArrayLike, r: ArrayLike) -> np.ndarray
     x, y, r = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (x, y, r)))
     # Beyond 40 the distribution function is 0 or 1 to the last bit, and infinite limits stay finite below.
     x, y = np.clip(x, -40.0, 40.0), np.clip(y, -40.0, 40.0)
+    # rounding may put |r| above one; |r| >= 1 is replaced at the end
     root = np.sqrt(np.maximum(1 - r**2, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
+        # at x = 0 the limit from x > 0, to which the indicator's case xy = 0 belongs
         a_x = np.where(x == 0, np.copysign(np.inf, y), (y - r * x) / (x * root))
         a_y = np.where(y == 0, np.copysign(np.inf, x), (x - r * y) / (y * root))
     split = (x * y < 0) | ((x * y == 0) & (x + y < 0))

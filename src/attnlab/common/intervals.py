@@ -54,11 +54,13 @@ class Measured(Protocol):
 @functools.cache
 def student(level: float, freedom: int) -> float:
     """The factor from a standard error to the half-width of an interval."""
+    # scipy.special, for the import of scipy.stats takes a quarter of a second
     return float(special.stdtrit(freedom, 0.5 + level / 2))
 
 
 def half_width(level: float, n: int, deviation: float) -> float:
     """Half of Student's interval of the mean of n numbers with this standard deviation."""
+    # an infinite deviation first: for n = 1 there is no Student factor to multiply it with
     return student(level, n - 1) * deviation / math.sqrt(n) if math.isfinite(deviation) else math.inf
 
 
@@ -130,17 +132,19 @@ class LogRatio:
 
     @functools.cached_property
     def _deviation(self) -> float:
+        # numbers over their means are of order one, the scale of their rounding
         return spread(self.powers @ (self.numbers / self.numbers.mean(axis=1, keepdims=True)), 1.0)
 
     def interval(self, level: float) -> Bounds:
         """Student's interval of the logarithm, as factors."""
         half = half_width(level, self.units, self._deviation)
+        # exp(-half) can only fall to zero, exp(half) can overflow
         return self.value * math.exp(-half), self.value * exp(half)
 
 
 def exp(x: float) -> float:
     """The exponential, infinite where a float would overflow."""
-    return math.exp(x) if x < 700 else math.inf
+    return math.exp(x) if x < 700 else math.inf  # math.exp raises OverflowError from 709.8 on
 
 
 @dataclass(frozen=True)
@@ -202,10 +206,14 @@ class Share:
     def effective(self) -> float:
         """Independent trials with the same information."""
         p, n, k = self.value, float(self.trials.sum()), self.units
+        # with one trial each, or where all trials agree, the variance between units says nothing of dependence
         if n == k or p in (0.0, 1.0) or k < 2:
             return float(k)
+        # of a ratio of sums, linearised around p
         variance = k / (k - 1) * float(np.sum((self.successes - p * self.trials) ** 2)) / n**2
+        # the number of independent trials that would have this variance, at most all there are
         size = min(n, p * (1 - p) / variance) if variance > 0 else n
+        # Korn and Graubard's factor: k units estimate the variance with k - 1 degrees of freedom only
         return float(size * (student(0.95, round(n) - 1) / student(0.95, k - 1)) ** 2)
 
     def interval(self, level: float) -> Bounds:
@@ -237,6 +245,7 @@ class Middle(_Sample):
 def _rank(level: float, n: int) -> int:
     from scipy import stats  # takes a quarter of a second, which every command would pay
 
+    # ppf is the first r whose probability reaches the tail; one less stays below it
     return int(stats.binom.ppf((1 - level) / 2, n, 0.5)) - 1
 
 

@@ -39,6 +39,7 @@ class ByUnit:
     def measure(self, records: Records) -> Measured:
         """The number with its interval. A unit counts if all quantities are complete in it."""
         noisy = [by_unit(q, records, self.unit) for q in self.quantities if not isinstance(q, Known)]
+        # sorted: rounding must not depend on the order in which rows were stored
         units = sorted(set.intersection(*(set(column) for column in noisy)), key=repr)
         if not units:
             raise LookupError(f"no replicate holds all of {self.text}")
@@ -49,6 +50,7 @@ class ByUnit:
         self, quantity: Number, units: list[Hashable], columns: Iterator[Mapping[Hashable, float]], records: Records
     ) -> np.ndarray:
         if isinstance(quantity, Known):
+            # from all records: taken by unit it would add to the spread
             return np.full(len(units), quantity(records))
         column = next(columns)
         return np.array([column[unit] for unit in units])
@@ -156,6 +158,7 @@ class Each:
         read = Records(tuple(self.part.rows(records)))
         found = itertools.product(*(read.values(name) for name in self.names))
         settings = [tuple(zip(self.names, values, strict=True)) for values in found]
+        # the product gives a fixed order; a grid that is no full product lacks some of the settings
         there = {tuple(row[name] for name in self.names) for row in read}
         return [Within(self.part, setting) for setting in settings if tuple(v for _, v in setting) in there]
 
@@ -222,6 +225,7 @@ class FunctionOfMeans(_OfAll):
 
     def measure(self, records: Records) -> Measured:
         """The value with the jackknife's interval, over the replicates that every repeated setting has."""
+        # a replicate that some settings lack would change only some of the means when it is left out
         seeds = records.complete_replicates()
         chosen = records.only(seeds)
         return Jackknife(

@@ -39,12 +39,13 @@ def from_law(law: type, /, *order: str, **fixed: Any) -> Callable[[F], F]:
         first, *own = inspect.signature(f).parameters.values()
         name = f"{f.__module__.partition('attnlab.')[2].partition('.')[0]}.theory.{f.__name__}"
         known = inspect.signature(law).parameters
+        # theory depends on no seed
         theirs = {name: known[name] for name in known if name not in fixed and name != "seed"}
         places = [p.name for p in own if p.kind is p.POSITIONAL_OR_KEYWORD] + list(order)
 
         @functools.wraps(f)
         def call(*args: Any, **options: Any) -> Any:
-            if first.name in options:
+            if first.name in options:  # task= as a keyword
                 args = (options.pop(first.name), *args)
             if args and isinstance(args[0], law):
                 _refuse(f, theirs.keys() & options.keys(), ", the task has it")

@@ -36,12 +36,15 @@ def _effect(measured: Measured, bound: float, side: int, level: float) -> float:
     if not math.isfinite(bound):
         return 0.0
     if isinstance(measured, Share):
+        # a share of at most b is a share of failures of at least 1 - b
         return _share_effect(round(measured.effective), bound if side > 0 else 1 - bound, level)
     if measured.units < 2:
         return math.inf
     low, high = measured.interval(level)
+    # from the half-width of the interval, student * se, to the effect, noncentrality * se
     scale = _noncentrality(measured.units, level) / student(level, measured.units - 1)
     if isinstance(measured, LogRatio | Exponential) and low > 0:
+        # the half-width is one of the logarithm: the effect is a factor, here as a distance from the bound
         return abs(bound) * abs(exp(side * scale * math.log(high / low) / 2) - 1)
     return scale * (high - low) / 2
 
@@ -56,6 +59,7 @@ def _noncentrality(n: int, level: float) -> float:
     def excess(shift: float) -> float:
         return float(stats.nct.sf(edge, n - 1, shift)) - POWER
 
+    # without a shift the power is one tail; at the upper end it is near one even for two replicates
     return float(optimize.brentq(excess, 0.0, 4 * edge + 10))
 
 
@@ -87,6 +91,7 @@ def replicates_needed(measured: Measured, holds: Bounds, level: float) -> float:
     if n < 2 or not math.isfinite(distance):
         return math.nan
     low, high = measured.interval(level)
+    # the standard deviation behind the present interval, by inverting its half-width
     spread = (high - low) / 2 / student(level, n - 1) * math.sqrt(n)
     if not math.isfinite(spread):
         return math.nan
@@ -105,6 +110,7 @@ def _decided(bounds: Bounds, holds: Bounds) -> bool:
 
 def _search(start: int, enough: Callable[[int], bool]) -> float:
     """The smallest number beyond ``start`` that is enough, by doubling and bisection."""
+    # the present number is known not to be enough: the claim is undecided
     few, many = start, 2 * start
     while not enough(many):
         few, many = many, 2 * many

@@ -14,6 +14,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 Status = Literal["exact", "asymptotic", "bound", "heuristic"]
 
 
+# eq=False: the comparison of the mixin stays, which compares values entry by entry
 @dataclass(frozen=True, eq=False)
 class Prediction(NDArrayOperatorsMixin):
     """A predicted quantity. It behaves as its ``value`` in arithmetic, comparison, indexing, formatting and plotting.
@@ -41,6 +42,7 @@ class Prediction(NDArrayOperatorsMixin):
         return np.array(self.value, dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        # plain numbers come out: error and status hold for the value, not for what is computed from it
         plain = [x.value if isinstance(x, Prediction) else x for x in inputs]
         return getattr(ufunc, method)(*plain, **options)
 
@@ -80,6 +82,7 @@ class Prediction(NDArrayOperatorsMixin):
 
     def _repr_html_(self) -> str:
         """A row for each value, in a notebook."""
+        # one error and one flag may stand for a whole array of values
         columns = np.broadcast_arrays(self.value, self.error, self.converged)
         rows = "".join(
             f"<tr><td>{value:.6g}</td><td>{error:.2g}</td><td>{'yes' if settled else 'no'}</td></tr>"

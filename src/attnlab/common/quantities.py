@@ -47,6 +47,7 @@ class Column:
     def rows(self, records: Records) -> Records:
         """The rows that are read."""
         chosen = records.where(**{name: value for name, value in self.where if not isinstance(value, End)})
+        # after the exact values: the largest n is meant among the rows that are left
         for name, value in self.where:
             if isinstance(value, End):
                 chosen = chosen.where(**{name: value.of(chosen.values(name))})
@@ -117,6 +118,7 @@ class Slope:
         if len(np.unique(x)) < 2:
             raise LookupError(f"a slope needs two values of {self.x}")
         x, y = (np.log(x), np.log(y)) if self.log else (x, y)
+        # with sign = -1 the exponent of a decay comes out positive
         return float(self.sign * np.polyfit(x, y, 1)[0])
 
     def __str__(self) -> str:

@@ -129,11 +129,13 @@ class Records:
         """The rows of each unit: of equal values of these names; ``("instance",)`` is one planted instance."""
         if unit == ("instance",):
             unit = ("seed", *(name for name in self.parameters if name not in self.shared))
+        # as text: a parameter that is a list has no hash
         return self.split(lambda row: repr([row.get(name) for name in unit]))
 
     def complete_replicates(self) -> list[Any]:
         """The replicates that every setting has, apart from settings that were run once: computations without noise."""
         seeds = [{row.get("seed") for row in rows} for rows in self.groups(self.parameters).values()]
+        # settings that were run once hold seed 0 alone and would leave no other replicate
         repeated = [group for group in seeds if len(group) > 1] or seeds
         return sorted(set.intersection(*repeated), key=repr) if self.parameters else self.values("seed")
 
@@ -158,6 +160,7 @@ def identity(row: Row) -> int:
     return row.place if isinstance(row, PackedRow) else id(row)
 
 
+# None is a value that a parameter can have
 _ABSENT = object()
 
 

@@ -37,6 +37,7 @@ def seed_sequence(seed: Seed) -> np.random.SeedSequence:
     if isinstance(seed, np.random.Generator):
         return np.random.SeedSequence(int(seed.integers(2**63)))
     if isinstance(seed, np.random.RandomState):
+        # four words: a single one of 31 bits would repeat among some tens of thousands of draws
         return np.random.SeedSequence([int(word) for word in seed.randint(0, 2**31 - 1, size=4)])
     if seed is None:
         return np.random.SeedSequence()
@@ -56,6 +57,7 @@ def branch(seed: Seed, *tags: str | int) -> np.random.SeedSequence:
     root = seed_sequence(seed)
     # Two words that a plain spawn index never takes, so that a tag cannot meet spawn(seed, n).
     words = [int.from_bytes(hashlib.sha256(repr(tag).encode()).digest()[:8], "big") | 1 << 63 for tag in tags]
+    # the key of the root first: tags of a spawned seed must not meet those of its parent
     return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *words))
 
 
@@ -80,6 +82,7 @@ def jax_key(seed: Seed, *tags: str | int) -> jax.Array:
     import jax
 
     words = jax.numpy.asarray(branch(seed, *tags).generate_state(2, np.uint32))
+    # the generator is named: JAX's default one is a setting that a user can change
     key: jax.Array = jax.random.wrap_key_data(words, impl="threefry2x32")
     return key
 
@@ -100,6 +103,7 @@ def digest(params: Mapping[str, Any]) -> str:
 
 def cell_seed(params: Mapping[str, Any]) -> np.random.SeedSequence:
     """The seed of a cell: a function of its parameters alone, whatever the order, the worker or the run."""
+    # 128 bits, as many as the pool of a SeedSequence holds
     return np.random.SeedSequence(int(digest(params)[:32], 16))
 
 

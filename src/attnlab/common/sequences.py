@@ -32,6 +32,7 @@ class SequenceRegressor(RegressorMixin, BaseEstimator):
         predicted = self.predict(X)
         y = check_targets(y, len(predicted), shape=predicted.shape[1:])
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
+        # one weight for each sequence, broadcast over the entries of its output
         weight = finite_array("sample_weight", weight, shape=(len(y),)).reshape(-1, *[1] * (y.ndim - 1))
         mean = self._mean_output(y, weight)
         return float(1 - np.sum(weight * (y - predicted) ** 2) / np.sum(weight * (y - mean) ** 2))

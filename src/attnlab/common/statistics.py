@@ -102,6 +102,7 @@ def ratio_of_means(
 ) -> ByUnit:
     """A ratio of means (or of products of means), paired within units, with Student's interval of the logarithm."""
     tops, bottoms = (tuple(x) if isinstance(x, Sequence) else (x,) for x in (above, below))
+    # products of means as a sum of signed logarithms, see LogRatio
     powers = np.repeat([1.0, -1.0], [len(tops), len(bottoms)])
     text = " / ".join(" * ".join(map(describe, side)) for side in (tops, bottoms))
     return ByUnit("ratio of means", (*tops, *bottoms), lambda *x: LogRatio(np.array(x), powers), text, unit)
@@ -160,6 +161,7 @@ def shifted(part: Statistic, offset: float) -> Derived:
 
 
 def _geometric(above: np.ndarray, below: np.ndarray | float = 1.0) -> Measured:
+    # the logarithm of the ratio in each unit: what both quantities share there cancels before the spread is taken
     return Exponential(Replicates(np.log(above) - np.log(below)))
 
 

@@ -23,6 +23,7 @@ class Repeated:
         """Whether it is the same value; a zero may have another sign."""
         if not self.count or value is self.value:
             return True
+        # 1, 1.0 and True are equal, and not the same value of a record
         if type(value) not in (int, float, str) or type(value) is not type(self.value):
             return False
         return bool(value == self.value) and (value != 0 or str(value) == str(self.value))
@@ -49,6 +50,7 @@ class Hashes:
         if type(value) is not str or len(value) != 64:
             return False
         try:
+            # capital letters and spaces would be read and not come back
             return bytes.fromhex(value).hex() == value
         except ValueError:
             return False
@@ -76,6 +78,7 @@ class Column:
         if not _fits(self.values, value):
             self.values = _widened(self.values, value)
         if isinstance(value, str) and isinstance(self.values, list) and len(self._words) < SHARED:
+            # equal words from different rows are different objects: one of them is kept for all
             value = self._words.setdefault(value, value)
         self.values.append(value)
 
@@ -90,6 +93,7 @@ def _fits(values: Any, value: Any) -> bool:
 def _widened(values: Any, value: Any) -> Any:
     """The same values in the narrowest form that also takes another one."""
     if isinstance(values, Repeated):
+        # the value that was repeated must fit as well; otherwise the column becomes a list of objects
         for form in (array("d"), array("q"), Hashes()):
             if _fits(form, value) and _fits(form, values.value):
                 for same in values:
@@ -109,6 +113,7 @@ class Columns:
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Take a row in."""
+        # a name that appears late was absent in all rows before
         for name in row:
             if name not in self.columns:
                 self.columns[name] = Column(self.count)

@@ -21,6 +21,7 @@ def thread_count() -> int:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         if os.environ.get(name, "").isdigit():
             return max(int(os.environ[name]), 1)
+    # a job or a container may be bound to fewer cores than the machine has
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -34,6 +35,7 @@ def in_spans(work: Callable[[int, int], Result], n: int, threads: int) -> list[R
         return [work(0, n)]
     size = math.ceil(n / threads)
     spans = [(first, min(first + size, n)) for first in range(0, n, size)]
+    # map keeps the order of the spans, so that sums over the parts are the same each time
     with single_threaded_blas(), ThreadPoolExecutor(len(spans)) as pool:
         return list(pool.map(lambda span: work(*span), spans))
 

@@ -32,6 +32,7 @@ def real(
     left = "(" if open_low or low == -math.inf else "["
     right = ")" if open_high or high == math.inf else "]"
     allowed = f"a number in {left}{low:g}, {high:g}{right}"
+    # bool is a subclass of int: True would pass as the number 1
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
     number = float(value)
@@ -79,6 +80,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     ValueError: score must be one of 'relu', 'exp', got 'rellu'; did you mean 'relu'?
     """
     names = list(allowed)
+    # str first, for an array compares entry by entry; str(value) also makes a plain one of NumPy's
     if isinstance(value, str) and value in names:
         return str(value)
     near = difflib.get_close_matches(str(value), names, n=1)
@@ -96,6 +98,7 @@ def finite_array(
         raise ValueError(f"{name} must be an array of real numbers: {problem}") from problem
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be an array of real numbers, got dtype {array.dtype}")
+    # float32 stays: the caller chose it
     if array.dtype.kind != "f":
         array = array.astype(np.float64)
     if ndim is not None and array.ndim != ndim:

@@ -35,6 +35,7 @@ def explorer(
     """
     target = Path(out)
     progress("reading stored results")
+    # read first: a wrong store is an error before tables of theory are computed
     points = simulations(store)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -58,8 +59,10 @@ def documentation(system: str, folder: Path) -> str:
     """Address of a system's page of documentation seen from ``folder``; empty where there is no checkout beside."""
     docs = Path(__file__).parents[3] / "docs"
     site, brought = docs / "_build" / "html", Path(str(resources.files(systems()[system]))) / "page.md"
+    # the built page before its source, the site before what the system's package brings
     for page in (site / f"{system}.html", site / "plugins" / f"{system}.html", docs / f"{system}.md", brought):
         if page.exists():
+            # relative, so that the folder with both can be moved
             return Path(os.path.relpath(page, folder)).as_posix()
     return ""
 

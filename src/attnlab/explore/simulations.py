@@ -24,6 +24,7 @@ class StoredCells:
         if self._store is None:
             return []
         done = (row for figure in figures for row in self._store.rows(figure) if row.status == "done")
+        # record() checks each row against its hash: a damaged point is never drawn
         return list(Records.of(map(self._store.record, done)))
 
 

@@ -37,6 +37,7 @@ def catalogue() -> Catalogue:
         for public, definition, file in _classes(package, folder):
             if (role := _role(definition)) == "task":
                 found.tasks[f"{name}.{public}"] = _summary(definition)
+            # a class that is no dataclass may be anything: only the files of learners hold learners
             elif "learners" in file.relative_to(folder).with_suffix("").parts and role == "learner":
                 found.learners[f"{name}.{public}"] = _summary(definition)
     for kind, items in (("figure", found.figures), ("task", found.tasks), ("learner", found.learners)):
@@ -60,11 +61,14 @@ def _parsed(file: Path) -> ast.Module:
 def _figures(trees: list[ast.Module]) -> dict[str, str]:
     """Names and titles of the figures that files define, by ``Figure`` or by a function of theirs that returns one."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
+    # a function is known as a maker of figures by its return annotation
     makers = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and getattr(n.returns, "id", "") == "Figure"}
     found = {}
     for call in nodes:
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") in {"Figure", *makers}:
+            # the first two arguments of Figure, given by place or by name
             given = dict(zip(("name", "title"), call.args, strict=False)) | {k.arg: k.value for k in call.keywords}
+            # a text that is put together at run time is no constant, and cannot be read here
             name, title = (getattr(given.get(key), "value", None) for key in ("name", "title"))
             if name and title:
                 found[str(name)] = str(title)
@@ -75,6 +79,7 @@ def _classes(package: str, folder: Path) -> Iterator[tuple[str, ast.ClassDef, Pa
     """The public classes of a system with the files that define them, by the package's stub."""
     stub = folder / "__init__.pyi"
     for node in _parsed(stub if stub.exists() else folder / "__init__.py").body:
+        # ``from . import x`` names modules, not classes
         if not (isinstance(node, ast.ImportFrom) and node.module):
             continue
         inside = node.module if node.level == 1 else node.module.removeprefix(f"{package}.")
@@ -88,6 +93,7 @@ def _classes(package: str, folder: Path) -> Iterator[tuple[str, ast.ClassDef, Pa
 def _role(definition: ast.ClassDef) -> str:
     """Task or learner; beside the learners stand dataclasses, which are parameters, and transformers."""
     methods = {n.name for n in definition.body if isinstance(n, ast.FunctionDef)}
+    # as text, for it may be ``dataclass``, ``dataclasses.dataclass`` or a call of either
     if any("dataclass" in ast.unparse(decorator) for decorator in definition.decorator_list):
         return "task" if "sample" in methods else ""
     return "" if "transform" in methods else "learner"

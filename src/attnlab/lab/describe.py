@@ -34,6 +34,7 @@ def name_of(item: type) -> str:
     """
     top, *rest = item.__module__.split(".")
     for system, package in systems().items():
+        # with the dot behind, for the name of one package may begin another's
         if f"{item.__module__}.".startswith(f"{package}."):
             return f"{system}.{item.__name__}"
     if top == LIBRARY:
@@ -66,7 +67,7 @@ def columns(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         for key, item in value.items():
             yield from columns(f"{name}.{key}", item)
     elif inspect.isclass(value) or inspect.isroutine(value):
-        if "<" in value.__qualname__:
+        if "<" in value.__qualname__:  # a <lambda>, or a function inside another's <locals>
             raise TypeError(
                 f"{name} must have a name that another process can find: give a function or class of a module, "
                 f"got {value.__qualname__}"
@@ -92,6 +93,7 @@ def roots(value: Any) -> Iterator[Any]:
         yield from roots(list(value.values()))
     elif inspect.isclass(value) or inspect.isroutine(value):
         yield value
+    # a plain value brings no code, and an array none but NumPy's
     elif _plain(value) is _NO and not isinstance(value, np.ndarray):
         yield type(value)
         yield from roots(parameters(value) or {})
@@ -104,6 +106,7 @@ def parameters(item: Any) -> dict[str, Any] | None:
         return found
     if dataclasses.is_dataclass(item):
         return {field.name: getattr(item, field.name) for field in dataclasses.fields(item) if field.init}
+    # a plain class: its constructor's arguments must be attributes of the same names
     names = [name for name in inspect.signature(type(item)).parameters if name not in ("args", "kwargs")]
     return {name: getattr(item, name) for name in names} if all(hasattr(item, name) for name in names) else None
 

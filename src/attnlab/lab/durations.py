@@ -52,6 +52,7 @@ def on_two_cores(runs: Mapping[str, Any]) -> float | None:
     """Minutes of the run of a ledger; None for a confirmation alone and for a run with an accelerator."""
     if (first := runs.get("1")) is None or set(first.get("devices", ())) - {"cpu"}:
         return None
+    # the seconds are summed over cells, which CORES processes share
     return max(SHORTEST, round(first["seconds"] / 60 / CORES, 2))
 
 
@@ -69,6 +70,7 @@ def main(ledger: str) -> None:
         if (taken := on_two_cores(written["figures"][name])) is None:
             continue
         known = content[name].get(written["scale"])
+        # an estimate, which is a text, gives way to any measured time
         content[name][written["scale"]] = min(taken, known) if isinstance(known, float) else taken
     for system, file in own_files(FILE).items():
         if mine := {name: times for name, times in content.items() if times and name.startswith(f"{system}.")}:

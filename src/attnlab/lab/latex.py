@@ -24,6 +24,7 @@ def booktabs(rows: Iterable[Mark], caption: str) -> str:
         head = " & ".join(
             [_text(points[0].x_name) or "$x$", *(_text(name) or _text(points[0].y_name) for name in series)]
         )
+        # a series may lack some of the x of the others
         body = [" & ".join([f"{x:.6g}", *(column.get(x, "") for column in values.values())]) + r" \\" for x in xs]
         tables.append(
             "\n".join(
@@ -70,7 +71,7 @@ def _plot(curve: list[Mark], *, legend: bool) -> list[str]:
     bars = all(math.isfinite(row.high) for row in kept) and first.kind == "points"
     style = {"line": "no marks", "points": "only marks", "band": "no marks, dashed", "bars": "ybar"}[first.kind]
     if not legend:
-        style = f"forget plot, {style}"
+        style = f"forget plot, {style}"  # else it would take the next entry of the legend
     if bars:
         style += ", error bars/.cd, y dir=both, y explicit"
     places = [f"({row.x:.6g},{row.y:.6g})" + (f" +- (0,{row.high - row.y:.3g})" if bars else "") for row in kept]
@@ -93,5 +94,6 @@ def _groups(rows: Iterable[Mark], name: str) -> dict[Any, list[Mark]]:
 def _text(words: str) -> str:
     """Words for TeX; what stands between dollars is mathematics already."""
     parts = words.split("$")
+    # the pieces at even places are outside of the dollars
     parts[::2] = ["".join(_SPECIAL.get(letter, letter) for letter in part) for part in parts[::2]]
     return "$".join(parts)

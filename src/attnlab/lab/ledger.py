@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 def paper(claim: Claim) -> str:
     """The arXiv id a claim rests on; empty for what was derived here."""
+    # four digits behind the point until 2014, five since
     found = re.search(r"arXiv:(\d{4}\.\d{4,5})", claim.source)
     return found[1] if found else ""
 
@@ -54,6 +55,7 @@ def by_paper(items: Iterable[tuple[Claim, T]]) -> dict[str, list[T]]:
     systems = list(dict.fromkeys(system for system, _ in groups))
     known = registry.papers()
     rank = {arxiv: i for i, arxiv in enumerate([*known, ""])}
+    # a paper without a known title stands behind the known ones and before what was derived here
     order = sorted(groups, key=lambda key: (systems.index(key[0]), rank.get(key[1], len(known) - 0.5)))
     return {heading(key): groups[key] for key in order}
 
@@ -122,6 +124,7 @@ def measured_number(entry: Mapping[str, Any]) -> str:
     """The number of an entry, or of its confirmation, with the interval where it is noisy."""
     if entry.get("value") is None:
         return "–"
+    # an infinite limit was written as null: such an interval is not shown
     limits = (entry["low"], entry["high"])
     noisy = entry["noisy"] and None not in limits
     return number(entry["value"]) + (f" [{', '.join(map(number, limits))}]" if noisy else "")
@@ -183,6 +186,7 @@ def write(
     ``confirmations`` are results of fresh seeds; a claim's entry shows them under ``confirmation``.
     """
     path, before = Path(file), read(file)
+    # an entry without a digest cannot be said to be of the claim as it stands
     claims = {entry["id"]: entry for entry in before.get("claims", ()) if "digest" in entry}
     made = before.get("figures", {})
     for result in [*results, *confirmations]:
@@ -202,6 +206,7 @@ def _bring(result: Result, claims: dict[str, dict[str, Any]]) -> None:
     for verdict in result.verdicts:
         now = as_dict(verdict, result.figure)
         before = claims.get(now["id"], {})
+        # a confirmation of the claim in another wording, or with another threshold, does not count for this one
         if before.get("digest") != now["digest"]:
             before = {}
         if result.stream == 1:
@@ -241,10 +246,11 @@ def current(figures: Iterable[Figure], data: Mapping[str, Any]) -> dict[str, Map
 
 
 def _finite(x: float) -> float | None:
-    return x if math.isfinite(x) else None
+    return x if math.isfinite(x) else None  # JSON has no infinity and no NaN
 
 
 def _round(x: float) -> str:
     """Two significant digits, as a person would say it."""
+    # a number below 100 keeps all its digits
     digits = max(0, math.floor(math.log10(x)) - 1)
     return f"{round(x / 10**digits) * 10**digits:,.0f}".replace(",", " ")

@@ -28,6 +28,7 @@ class LivePage:
         self.scale, self.store, self.out, self.keep_old = scale, store, out, keep_old
         own = {figure.name: figure for figure in figures}
         stored = store.figures()
+        # in the place that the registry gives it, but with the settings of this run
         self.figures = [own.get(f.name, f) for f in beside if f.name in own or f.name in stored]
         self.figures += [figure for figure in figures if figure not in self.figures]
         self.own = set(own)
@@ -45,7 +46,7 @@ class LivePage:
         name = outcome.cell.figure
         self.left[name] -= 1
         if not self.left[name]:
-            self.results.pop(name, None)
+            self.results.pop(name, None)  # what was shown of it is from before its last cells
             self.write()
 
     def write(self) -> Path:

@@ -40,18 +40,20 @@ class Measure:
 
     def __call__(self, grids: Sequence[Grid], about: str = "", run: Callable[..., Any] = run_spec) -> Result:
         """The results on these grids; what is missing is computed and committed."""
+        # as a figure, so that a round is committed and collected like any other
         figure = Figure(self.name, self.name, "", "", {"quick": grids}, run, _not_drawn, shape=["learner", "n_train"])
         missing = missing_cells([figure], "quick", self.store)
         if missing:
             self.notify(f"{len(missing)} cells" + f": {about}" * bool(about))
             self._connect()
             compute_cells(missing, self.store, self.engine)
-        return collect(figure, "quick", self.store)
+        return collect(figure, "quick", self.store)  # all of them, also those of earlier rounds
 
     def _connect(self) -> None:
         """Open Dask's workers once for all rounds, when the first cell needs them."""
         if isinstance(self.engine, DaskEngine) and not self._connected:
             client = self.workers.enter_context(self.engine.connect())
+            # the engine enters and leaves its client in every round; this one stays open until the last
             self.engine, self._connected = DaskEngine(lambda: contextlib.nullcontext(client)), True
 
 

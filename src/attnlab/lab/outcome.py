@@ -81,6 +81,7 @@ def answer(cell: Cell) -> Answer:
         with no_advice():
             record, arrays = encode(cell())
         error = ""
+    # a cell that calls sys.exit has failed; Ctrl-C still ends the run
     except (Exception, SystemExit):
         record, arrays = "{}", b""
         # a lone surrogate in a message has no UTF-8 form, and SQLite stores UTF-8
@@ -99,6 +100,7 @@ def killed(cell: Cell, tries: int) -> Outcome:
 
 def device() -> str:
     """The accelerator JAX uses, where JAX is in use at all."""
+    # not imported here: a cell without JAX must not pay for its start
     jax: Any = sys.modules.get("jax")
     return _accelerator() if jax is not None else "cpu"
 

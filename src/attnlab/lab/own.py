@@ -98,6 +98,7 @@ def part(value: Any) -> Any:
     """What a parameter means: ``own.Name``, or a table ``{name = "own.Name", ...}``, is the part of that name."""
     if isinstance(value, str) and value.startswith("own."):
         found = things["part"][one_of("part of your own", value, things["part"])]
+        # a class by name alone means one with its defaults; a function is the part itself
         return found() if inspect.isclass(found) else found
     if isinstance(value, Mapping) and str(value.get("name", "")).startswith("own."):
         options = {key: option for key, option in value.items() if key != "name"}
@@ -115,7 +116,7 @@ def load(path: str | Path) -> None:
     if not file.is_file() or spec is None or spec.loader is None:
         raise UsageError(f"--module names no Python file: {path}")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
+    sys.modules[spec.name] = module  # dataclasses look up the module of their class while it is made
     try:
         spec.loader.exec_module(module)
     except Exception as error:

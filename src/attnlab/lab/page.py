@@ -142,6 +142,7 @@ def _entry(result: Result, out: Path) -> Entry:
     shown, problem = _picture(result, out)
     picture, narrow = (Image.of(png) if png else None for png in (shown.wide, shown.narrow))
     wide = picture is not None and picture.width > WIDE * picture.height
+    # a cell whose process died names no device
     devices = sorted(result.made.devices - {""})
     knobs = result.figure.knobs(result.scale)
     seconds = _duration(result.seconds)
@@ -156,7 +157,7 @@ def _picture(result: Result, out: Path) -> tuple[pictures.Pictures, str]:
     try:
         return pictures.publish(result, out), ""
     except OSError:
-        raise
+        raise  # a full disk is no fault of the drawing
     except Exception as error:
         if result.old:
             why = f"its cells are from other code; attnlab reproduce {name} computes them again"
@@ -213,6 +214,7 @@ def _render(entries: Sequence[Entry], waiting: Sequence[str]) -> str:
 def _template() -> Any:
     import jinja2
 
+    # names and errors in a store are data: none of them may act as markup
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["sentence"] = sentence
     return environment.from_string(_text("page.html.j2"))

@@ -65,6 +65,7 @@ class TimeLeft:
         """The seconds that are left, after at least one cell."""
         taken = sum(self._taken.values())
         stated = sum(done * self._stated[name] for name, done in self._done.items())
+        # seconds of cells in a second of the clock: the workers that were busy
         side_by_side = taken / max(time.monotonic() - self._start, 1e-9)
         return sum(self._rest(name, taken, stated) for name in self.missing) / max(side_by_side, 1e-9)
 
@@ -122,6 +123,7 @@ def reporting(
     its cells, in seconds: half of what one cell takes.
     """
     total = sum(missing.values())
+    # the statement counts two cores: one cell alone takes twice as long
     clock = TimeLeft({name: CORES * seconds for name, seconds in expected.items()}, missing)
     if quiet or total == 0:
         yield silent

@@ -60,6 +60,7 @@ def select(names: Iterable[str]) -> list[Figure]:
     for name in wanted:
         if "." not in name:
             one_of("figure or system", name, [*groups, *(f"{group}.…" for group in groups)])
+    # only the systems that are named are imported; all of them where a prefix is unknown, to suggest the nearest
     known = figures([s for s in systems() if s in prefixes] if prefixes <= set(groups) else None)
     for name in wanted:
         if "." in name:
@@ -69,6 +70,7 @@ def select(names: Iterable[str]) -> list[Figure]:
 
 def tasks() -> dict[str, type]:
     """Public dataclasses that can ``sample``, and your own."""
+    # the user's own are outside of the cache, for they may be added at any time
     return _public(own.is_task) | own.things["task"]
 
 
@@ -81,6 +83,7 @@ def named(role: str, name: str) -> type:
     """The task or learner of this name; only its own system is imported, all of them to correct a wrong name."""
     wanted, found = (own.is_task, tasks) if role == "task" else (own.is_learner, learners)
     home, _, word = name.partition(".")
+    # a wrong name falls through: all systems are then imported, to suggest the nearest
     if home in systems() and word in (package := system(home)).__all__ and wanted(kind := getattr(package, word)):
         return kind
     known = found()
@@ -94,6 +97,7 @@ def arenas() -> list[ModuleType]:
     """
     from attnlab.lab.contests import readings
 
+    # readings imports this module, so that it can only be imported here
     return [*_rooms("arena", systems()), readings]
 
 
@@ -139,6 +143,7 @@ def theory(names: Iterable[str] | None = None) -> dict[str, Callable[..., Any]]:
         for module in _rooms(room, [name]):
             for key in getattr(module, "__all__", None) or dir(module):
                 item = getattr(module, key)
+                # functions of other packages, such as NumPy's, are names of the module too
                 if key.startswith("_") or not inspect.isfunction(item) or not item.__module__.startswith(package):
                     continue
                 at_home = room == "theory" and item.__module__.startswith(module.__name__)
@@ -161,6 +166,7 @@ def summary(item: object) -> str:
 def _rooms(room: str, names: Iterable[str]) -> list[ModuleType]:
     """The modules of this name in the given systems; a small system need not have all."""
     packages = [system(name).__name__ for name in names]
+    # looked for before the import: an error inside a room that exists must not pass for its absence
     return [importlib.import_module(f"{p}.{room}") for p in packages if importlib.util.find_spec(f"{p}.{room}")]
 
 

@@ -79,6 +79,7 @@ def make(
         one_of(f"parameter of {name_of(kind)}", option, known)
     options = {name: part(value) for name, value in options.items()}
     if not isinstance(item, str) and not inspect.isclass(item):
+        # what an object differs in from its class counts as given: the law must not overwrite it
         given = changed(item) | set(options)
         if not options:
             return item, given
@@ -112,6 +113,7 @@ def owned(chosen: Mapping[str, Any], learners: Mapping[str, Item]) -> tuple[dict
     of_task: dict[str, Any] = {}
     of_learners: dict[str, dict[str, Any]] = {key: {} for key in learners}
     for key, value in chosen.items():
+        # at the last dot: a learner's own name has one
         owner, _, option = key.rpartition(".")
         one_of("the owner of a setting", owner, ["task", *dict.fromkeys(names.values())])
         if owner == "task":
@@ -136,6 +138,7 @@ def check(point: Params) -> None:
     try:
         learner.fit(*task.sample(PROBE, 0))
     except (ValueError, TypeError) as error:
+        # messages of validation begin with the name of the argument
         if str(error).startswith(tuple(f"{name} " for name in given)):
             raise ValueError(f"{name_of(type(learner))}: {error}") from error
     except Exception:  # a few examples may be too few: no fault of the request

@@ -80,6 +80,7 @@ class Result:
         A figure of means draws theirs hollow; bars, pixels and distributions have no such form.
         """
         canvas = self.figure.draw(self.records)
+        # below the canvas: the style saves with a tight frame, which grows by the text
         if note := self.unconverged:
             canvas.text(0.995, -0.01, note, ha="right", va="top", fontsize="small", color="0.4")
         return canvas
@@ -118,11 +119,12 @@ class Provenance:
         self.seconds += row.seconds
         self.versions.add((row.versions, row.code))
         self.devices.add(row.device)
+        # rows pass in the order of the figure's cells, so that equal results have an equal digest
         self.digest.update(row.payload_hash.encode())
         if self.count <= KEPT:
             self.cells.append(row)
         else:
-            self.cells.clear()
+            self.cells.clear()  # a part of the rows could be taken for all of them
         if row.status == "failed":
             self.failed.append(row)
 
@@ -148,6 +150,7 @@ class Shard:
 
     def holds(self, cell: Cell) -> bool:
         """Whether the cell belongs to this part."""
+        # ids are hashes: their first 60 bits spread the cells evenly over the parts
         return int(cell.id[:15], 16) % self.count == self.index - 1
 
 
@@ -170,6 +173,7 @@ class Missing(Iterable[Cell]):
         """Those of one figure."""
         wanted = iter(figure.cells(self.scale, self.stream))
         while chunk := list(itertools.islice(wanted, CHUNK)):
+            # one query for many cells; only one chunk of a figure of millions is held
             known = self.store.status(figure.name, [cell.id for cell in chunk])
             for cell in chunk:
                 status, code = known.get(cell.id, ("", ""))
@@ -181,6 +185,7 @@ class Missing(Iterable[Cell]):
     @functools.cached_property
     def counts(self) -> dict[str, int]:
         """How many there are of each figure."""
+        # kept, because a run makes fewer of them: its total is the number at the start
         return {figure.name: sum(1 for _ in self.of(figure)) for figure in self.figures}
 
     def __len__(self) -> int:
@@ -207,7 +212,7 @@ def compute_cells(
 ) -> None:
     """Compute and commit; with ``fail_fast`` the first failed cell ends the run."""
     for outcome in engine.outcomes(cells):
-        store.put(outcome)
+        store.put(outcome)  # before it is reported: what was said to be finished must survive a kill
         report(outcome)
         if fail_fast and outcome.status == "failed":
             raise LabError(f"cell {outcome.cell.id[:12]} of {outcome.cell.figure} failed:\n{outcome.answer.error}")
@@ -225,6 +230,7 @@ def collect(figure: Figure, scale: str, store: Store, *, keep_old: bool = False,
             wanted += len(codes)
             for row in store.get(codes):
                 is_old = row.code != codes[row.id]
+                # left out before it is counted: to the result it is a missing cell
                 if is_old and not keep_old:
                     continue
                 old += is_old

@@ -77,6 +77,7 @@ class Spec:
 
     def __post_init__(self) -> None:
         if self.needs is None:
+            # set past the frozen dataclass; what None means is settled once, and a copy by replace() keeps it
             object.__setattr__(self, "needs", needs_of(self.learner, self.task, changed(self.learner)))
         if self.plant is None:
             object.__setattr__(self, "plant", "seed" not in changed(self.task))
@@ -98,6 +99,7 @@ class Spec:
 
     def _task_columns(self) -> dict[str, Any]:
         found = dict(columns("task", self.task))
+        # the seed that a replicate replaces has no influence, and must not make two cells of one
         planted = self.plant and [name for name in found if name.split(".")[-1] == "seed"]
         return found | dict.fromkeys(planted or [], "replicate")
 
@@ -117,6 +119,7 @@ class Spec:
         """Fingerprint of the code behind the task, the learner and the references beside it."""
         found = {type(self), *roots(self.task), *roots(self.learner)}
         found |= {reference.error for reference in self._references(self.task, self.learner)}
+        # of these packages the version is stored instead
         return fingerprint(*(root for root in found if root.__module__.split(".")[0] not in VERSIONED))
 
     def cell(self, figure: str) -> Cell:
@@ -127,6 +130,7 @@ class Spec:
         """The task with its truth planted, and the learner with its seed and what it needs to know."""
         task = planted(self.task, self.seeds.plant) if self.plant else self.task
         learner = self._informed(task)
+        # also of learners inside a pipeline or an adapter: step__random_state
         free = [k for k, v in learner.get_params().items() if k.split("__")[-1] == "random_state" and v is None]
         return task, learner.set_params(**dict.fromkeys(free, self.seeds.learner))
 
@@ -144,6 +148,7 @@ class Spec:
         learner.fit(X, y)
         X_test, y_test = task.sample(self.n_test, self.seeds.test)
         predicted = np.asarray(learner.predict(X_test))
+        # (n, 1) against (n,) would broadcast to n x n differences and give a wrong error without a word
         if predicted.shape != y_test.shape:
             raise ValueError(f"predictions must have shape {y_test.shape}, got {predicted.shape}")
         error, null = float(np.mean((predicted - y_test) ** 2)), float(np.mean((y_test - y.mean(axis=0)) ** 2))
@@ -177,6 +182,7 @@ class Spec:
     def _references(self, task: Any, learner: Any) -> list[Any]:
         if self.compare == "nothing":
             return []
+        # None leaves the references that hold whatever is fitted
         asked = chosen(learner) if self.compare == "learner" else None
         return [reference for reference in registry.references() if reference.applies_to(task, asked)]
 
@@ -187,12 +193,14 @@ class Trials(Grid):
 
     def cells(self, figure: Figure, stream: int) -> Iterator[Cell]:
         """One for each point, replicate by replicate; those of a setting differ in their number alone."""
+        # here, because request imports this module
         from attnlab.lab.request import spec
 
         made: list[Callable[[int], Cell]] = []
         for point in dataclasses.replace(self, seeds=1).points():
             replicate = replicates(figure.name, dataclasses.replace(spec(point), stream=stream))
             yield replicate(0)
+            # with one replicate none is wanted again: a million settings are then not kept
             if self.seeds > 1:
                 made.append(replicate)
         for seed in range(1, self.seeds):
@@ -220,6 +228,7 @@ def replicates(figure: str, first: Spec) -> Callable[[int], Cell]:
 def planted(task: Any, seed: int) -> Any:
     """The task with this seed, and every task inside it."""
     changes = {
+        # a task around another draws its tokens and its truth from the inner one
         key: seed if key == "seed" else planted(value, seed)
         for key, value in (parameters(task) or {}).items()
         if key == "seed" or (hasattr(value, "sample") and parameters(value))
@@ -251,7 +260,9 @@ def _same(value: Any, default: Any) -> bool:
 def needs_of(learner: Any, task: Any, given: set[str]) -> dict[str, str]:
     """What a learner declares to need and is not given, where the task has all of it."""
     declared = getattr(learner, "needs", ())
+    # a mapping where the task calls it by another name
     sources = dict(declared) if isinstance(declared, Mapping) else {name: name for name in declared}
+    # all or none: with a part of them the learner would mix the law's values with defaults of its own
     if not all(source == "self" or hasattr(task, source) for source in sources.values()):
         return {}
     return {name: source for name, source in sources.items() if name not in given}
@@ -267,6 +278,7 @@ def inner(learner: Any) -> Any:
     for name in ("best_estimator_", "estimator_"):
         if hasattr(learner, name):
             return inner(getattr(learner, name))
+    # the last step is the learner, those before it are transformers
     if isinstance(learner, Pipeline):
         return inner(learner.steps[-1][1])
     return inner(learner.estimator) if hasattr(learner, "estimator") else learner
@@ -286,6 +298,7 @@ def how_it_ended(fitted: Any) -> dict[str, Any]:
     settled, count = getattr(found, "converged_", None), getattr(found, "n_iter_", None)
     return {
         "converged": None if settled is None else bool(settled),
+        # some learners of scikit-learn count for each output
         "n_iter": None if count is None else int(np.max(count)),
         "stop_reason": getattr(found, "stop_reason_", None),
     }

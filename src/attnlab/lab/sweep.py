@@ -93,16 +93,19 @@ def read(
     try:
         if "figure" in content:
             asked = FigureFile.model_validate(content)
+            # the command line's knobs after the file's, which they replace
             figure = registry.select([asked.figure])[0].changed(asked.scale, asked.set).changed(asked.scale, knobs)
             accept(figure.name, figure.size(asked.scale))
             return figure, asked.scale
         file = SweepFile.model_validate(content)
         grids = file.grids()
+        # counted before it is built, for a refused grid must cost nothing
         accept(f"sweep.{file.name}", sum(grid.changed(knobs).size for grid in grids))
         # only now: scikit-learn and matplotlib take longer to import than a sweep of any size to count
         from attnlab.lab.sweep_figure import sweep_figure
 
         return sweep_figure(file.name, grids).changed("quick", knobs), "quick"
+    # before ValueError, of which pydantic's error is a kind
     except ValidationError as error:
         found = [(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in error.errors()]
         lines = [f"{place}: {text}" if place else text for place, text in found]

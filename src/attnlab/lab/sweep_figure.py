@@ -22,6 +22,7 @@ from attnlab.lab.spec import Trials
 
 def sweep_figure(name: str, asked: Sequence[Grid]) -> Figure:
     """The figure that runs the requests at the points of grids; names and ranges of every cell are checked."""
+    # plain grids were enough to count the cells; Trials turn each point into a spec
     grids = [Trials(grid.params, grid.seeds) for grid in asked]
     axes = {name for grid in grids for name, value in grid.params.items() if isinstance(value, list)}
     axes |= (
@@ -72,6 +73,7 @@ def draw(records: Records, axes: Sequence[str]) -> Any:
     for i, rows in enumerate(
         _grouped(records, lambda row: str([row.get(name) for name in others if name.split(".")[0] == "task"])).values()
     ):
+        # one entry in the legend for the lines of all settings of the task
         name = "Bayes" if i == 0 else None
         _draw_theory(plot, rows, x, "theory.Bayes", color="#777777", linestyle="--", linewidth=1, label=name)
     plot.axhline(1.0, color="#999999", linewidth=1)

@@ -16,6 +16,7 @@ def to_toml(figure: Figure, scale: str) -> str:
     if figure.name.startswith("sweep."):
         return _sweep_toml(figure, scale)
     lines = [f'figure = "{figure.name}"', f'scale = "{scale}"']
+    # with several grids a knob would set one value in all of them
     if len(figure.scales[scale]) == 1:
         values = figure.knobs(scale).items()
         lines += ["", "[set]", *(f"{name} = {_toml(value)}" for name, value in values if _is_knob(value))]
@@ -47,4 +48,5 @@ def _toml(value: Any) -> str:
         if all(type(item) in (int, float) for item in value):  # a text for each of a million would take 60 MB
             return repr(list(value))
         return f"[{', '.join(map(_toml, value))}]"
+    # a NumPy float prints as np.float64(...), which is no TOML
     return float.__repr__(value) if isinstance(value, float) else json.dumps(value)

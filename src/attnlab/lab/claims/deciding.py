@@ -30,6 +30,7 @@ class Proposal:
 def enlarged(figure: Figure, scale: str, factor: float) -> Figure:
     """The figure with so many times the replicates; what is run once has no noise and stays."""
     grids = [
+        # the first replicates keep their numbers, so that their cells are found in the store
         Grid(grid.params, grid.seeds if grid.seeds == 1 else math.ceil(grid.seeds * factor))
         for grid in figure.scales[scale]
     ]
@@ -51,6 +52,7 @@ def _factor(verdict: Verdict) -> float:
     """How many times the present replicates decide; the stated minimum where there are too few of them."""
     if verdict.status != "undecided" or verdict.estimate is None or verdict.estimate.runs < 1:
         return math.nan
+    # whether max() keeps a NaN depends on the order of its arguments: it is tested by itself
     least = max(verdict.replicates_needed, verdict.claim.replicates)
     return math.nan if math.isnan(verdict.replicates_needed) else least / verdict.estimate.runs
 
@@ -59,6 +61,7 @@ def _repeated_seconds(result: Result) -> float:
     """Computing time of the cells that more replicates repeat."""
     settings: dict[str, list[float]] = {}
     for cell in result.cells:
+        # cells of one setting differ in the replicate alone
         params = {name: value for name, value in json.loads(cell.params).items() if name != "seed"}
         settings.setdefault(json.dumps(params, sort_keys=True), []).append(cell.seconds)
     return sum(sum(seconds) for seconds in settings.values() if len(seconds) > 1)

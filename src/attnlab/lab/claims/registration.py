@@ -78,6 +78,7 @@ def differences(figures: Iterable[Figure], registered: Mapping[str, Mapping[str,
             if before is None:
                 found[claim.id] = "is not registered"
             elif now["digest"] != before["digest"]:
+                # the digest alone covers the source of functions and the values they hold
                 parts = [name for name in now if name != "digest" and now[name] != before.get(name)]
                 found[claim.id] = f"has changed since {before['registered']}: {', '.join(parts) or 'code of statistic'}"
     return found
@@ -100,6 +101,7 @@ def write(path: Path, figures: Iterable[Figure]) -> dict[str, str]:
     dated = {
         id: {**content, "registered": day if id in changed else before[id]["registered"]} for id, content in now.items()
     }
+    # a system without claims gets no file
     if not dated and not path.exists():
         return {}
     try:
@@ -131,8 +133,10 @@ def _code(item: Any) -> list[str]:
     """The source of the functions that a statistic calls, and the plain values that they hold."""
     if isinstance(item, types.FunctionType):
         item = inspect.unwrap(item)
+        # the library's own statistics stand in the entry by their text
         if item.__module__.startswith("attnlab.common."):
             return []
+        # a function made inside another may take a number from it, which its source does not show
         held = [cell.cell_contents for cell in item.__closure__ or ()]
         return [_source(item), *(text for part in held for text in _code(part))]
     if dataclasses.is_dataclass(item) and not isinstance(item, type):
@@ -144,7 +148,7 @@ def _code(item: Any) -> list[str]:
 
 def _source(function: types.FunctionType) -> str:
     """Without comments, docstring and layout."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))  # a function inside another is indented
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]

@@ -57,12 +57,14 @@ def contest(
     for name, (task, default) in chosen.items():
         what = kind(name, task)
         sizes = sorted({integer("n", size, low=2) for size in (default if n is None else n)})
+        # a grid for each size: a learner may decline few examples, or too many rows, and take the rest
         for (learner, forms), size in itertools.product(field.items(), sizes):
             try:
                 estimator = forms.build(task, what, size)
             except Declined as reason:
                 declined[name, learner, size] = str(reason)
                 continue
+            # inside an adapter the learner's own theory is about other data; what holds for the task still holds
             compare = "learner" if forms.theory else "task"
             point = {"task": task, "learner": estimator, "names": (name, learner), "kind": what, "compare": compare}
             grids.append(Trials({**point, "n_train": size, "n_test": N_TEST}, seeds))
@@ -79,6 +81,7 @@ def contest(
         draw=draw,
         shape=("task", "learner", "n_train"),
     )
+    # the number of cells is known only once the figure has its grids
     figure = replace(figure, minutes={scale: MINUTES[scale] * figure.size(scale)})
     return Contest(figure, scale, list(chosen), list(field), declined)
 

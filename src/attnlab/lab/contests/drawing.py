@@ -79,6 +79,7 @@ def _field(plot: Axes, x: int, y: int, row: Row, cmap: Any, n: int) -> None:
     value = row["relative_error"]
     color, ink = BLANK, "#a63d00" if row["status"] == "failed" else "#555555"
     if value is not None:
+        # FLOOR is 0 and the null error 1 on this scale, as on the colour bar
         color = cmap(1 + np.log10(np.clip(value, FLOOR, 1)) / -np.log10(FLOOR))
         ink = "black" if np.dot(color[:3], (0.299, 0.587, 0.114)) > 0.45 else "white"  # by its luminance
     text = field_text(row, "\n", n)
@@ -95,6 +96,7 @@ def field_text(row: Row, between: str, n: int) -> str:
     if row["status"] == "declined":
         return str(row["reason"]).replace(" ", between, 1)
     parts = [_number(row["relative_error"])]
+    # an error of rounding has a spread of rounding
     if row["sem"] is not None and row["relative_error"] >= NOTHING:
         parts.append(f"±{_number(row['sem'])}")
     if row["n"] < n:
@@ -121,6 +123,7 @@ def size(table: Records, task: str) -> int:
 
 def styles(names: Sequence[str], order: Sequence[str]) -> dict[str, tuple[str, str]]:
     """A colour for each learner of a panel, and a marker that is its own among all."""
+    # with more learners than colours a colour comes again, with another marker
     hues = itertools.cycle(HUES)
     return {
         name: ("black" if name == "linear" else next(hues), MARKERS[order.index(name) % len(MARKERS)]) for name in names
@@ -141,6 +144,7 @@ def curves(table: Records) -> Canvas:
             continue
         task, block = entry
         _panel(plot, table, task, styles([name for name in learners_on(table, block) if name != "Bayes"], order))
+        # by label: a learner that is in several panels has one entry
         handles |= dict(zip(*reversed(plot.get_legend_handles_labels()), strict=True))
     canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(8, len(handles)))
     return canvas
@@ -152,6 +156,7 @@ def _panel(plot: Axes, table: Records, task: str, styles: Mapping[str, tuple[str
         if not rows:
             continue
         n, error, sem, theory = (_column(rows, key) for key in ("n", "relative_error", "sem", "theory"))
+        # an error at the floor is drawn without its bar, which belongs to the true value
         shown = Curve(n, np.maximum(error, LOWEST), np.where(error > LOWEST, sem, 0))
         points(plot, shown, color=color, fmt=marker, label=name, linestyle=":", linewidth=0.7)
         if np.isfinite(theory).any():
@@ -164,6 +169,7 @@ def _panel(plot: Axes, table: Records, task: str, styles: Mapping[str, tuple[str
     plot.axhline(1, color=COLORS[7], linewidth=1)
     _bayes_line(plot, _sorted(table, task, "Bayes", "reference"))
     low, high = plot.get_ylim()
+    # room below the floor, where markers stand; a learner far above the null error must not press the others together
     plot.set_ylim(max(low, 0.6 * LOWEST), min(max(high, 1.3), 4))
 
 

@@ -16,11 +16,13 @@ import cloudpickle
 from attnlab.common.figure import Cell
 from attnlab.lab.contests.table import Comparison
 
+# as a worker has by default; buffers of further threads would count with the cell
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NPROC": "1"}
 
 
 def measure(cells: Iterable[Cell], workers: int = 1) -> list[float]:
     """MB above the imported library that each cell needs at most, compilation included; NaN if it fails."""
+    # threads that only wait: the work is in the processes they start
     with ThreadPoolExecutor(max(1, workers)) as pool:
         return list(pool.map(_in_fresh_process, cells))
 
@@ -28,6 +30,7 @@ def measure(cells: Iterable[Cell], workers: int = 1) -> list[float]:
 def _in_fresh_process(cell: Cell) -> float:
     command = [sys.executable, "-m", "attnlab.lab.contests.memory"]
     done = subprocess.run(command, input=cloudpickle.dumps(cell), capture_output=True, env={**os.environ, **ONE_THREAD})
+    # the last word: a cell may print as well
     return float(done.stdout.split()[-1]) if done.returncode == 0 else float("nan")
 
 
@@ -76,6 +79,7 @@ def _largest(comparison: Comparison) -> dict[str, Cell]:
     """One finished cell for each learner."""
     done = {cell.id for cell in comparison.result.cells if cell.status == "done"}
     cells = [cell for cell in comparison.result.figure.cells(comparison.result.scale) if cell.id in done]
+    # the first of each learner is the one to measure: the first task, the most examples
     cells.sort(key=lambda cell: (comparison.tasks.index(cell.params["task"]), -cell.params["n_train"]))
     found: dict[str, Cell] = {}
     for cell in cells:

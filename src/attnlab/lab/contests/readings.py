@@ -85,8 +85,10 @@ class Layer(_Reading):
     def layer(self) -> Any:
         """The multi-head task."""
         S = self.task.S - np.trace(self.task.S) / self.d * np.eye(self.d)
+        # one head: the leading axis
         theta, w = self.task.beta * S[None] / np.sqrt(self.d), np.eye(self.d)[None]
         options = {"tokens_law": "gaussian", "planted": (theta, w)}
+        # systems do not import each other: the lab reaches the other one by the registry
         return registry.tasks()["mha.Task"](self.d, self.tokens, 1, **options)
 
     def sample(self, n: int, seed: Seed = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -128,9 +130,12 @@ class IndexedLayer(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         tokens = check_tokens(X)
         _, k, d = tokens.shape
         log_A = np.log(attention_from_output(tokens, check_targets(y, len(tokens), shape=(k, d))))
+        # the indices of the identity, times sqrt(d)
         gram = tokens @ tokens.swapaxes(1, 2) - d * np.eye(k)
+        # log A is the logits up to a constant in each row, which the softmax removes
         outputs = softmax(log_A + beta * np.sqrt(rho) * gram / np.sqrt(d), axis=-1)
         self.estimator_ = clone(self.estimator).fit(tokens, outputs)
+        # the shift by sqrt(rho) has only moved the trace, which is taken out below
         S = self.estimator_.S_
         self.theta_ = beta * (S - np.trace(S) / d * np.eye(d))[None] / np.sqrt(d)
         self.w_ = np.eye(d)[None]
@@ -151,6 +156,7 @@ def attention_from_output(X: np.ndarray, F: np.ndarray) -> np.ndarray:
     _, k, d = X.shape
     if k > d:
         raise ValueError(f"attention can be read off the outputs of at most d={d} tokens, got {k}")
+    # rounding may leave entries that are not positive
     A = np.maximum(F @ np.linalg.pinv(X), SMALLEST)
     return np.asarray(A / A.sum(axis=-1, keepdims=True))
 

@@ -61,6 +61,7 @@ class Comparison:
     def error(self, task: str, learner: str, n: int | None = None) -> Estimate:
         """Relative error with its 95 % interval, after n examples (the most there are)."""
         chosen = self.result.records.where(task=task, learner=learner)
+        # the learner's own: it may have declined the largest size of the others
         size = max(chosen.values("n_train")) if n is None else n
         return estimate(mean(of("relative_error")), chosen.where(n_train=size))
 
@@ -115,6 +116,7 @@ class Comparison:
     def _costs(self) -> list[dict[str, Any]]:
         """Seconds of the largest cells of each task and learner, and the learner's peak memory."""
         done = [row for row in self.table if row["status"] == "done"]
+        # sorted by n: the last one that is put under a key stays
         largest = {(row["task"], row["learner"]): row for row in sorted(done, key=lambda row: row["n"])}
         memory = self.memory or {}
         return [
@@ -160,8 +162,10 @@ def summary(
     for row in records:
         groups.setdefault(_key(row), []).append(row)
     rows = [_measured(key, cells, seconds, failed.get(key, 0)) for key, cells in groups.items()]
+    # where some replicates are done the row above has the number of those that failed
     rows += [_row(key, "failed", seeds=failed[key]) for key in failed if key not in groups]
     rows += [_row(key, "declined", reason=reason) for key, reason in declined.items()]
+    # a task that no learner took has no cell, and so no kind
     return [{"kind": kinds[row["task"]], **row} for row in rows + _bayes(groups) if row["task"] in kinds]
 
 
@@ -188,6 +192,7 @@ def _measured(
     failures: int,
 ) -> dict[str, Any]:
     errors = np.array([cell["relative_error"] for cell in cells])
+    # each by the null error of its own cell, as the measured error is
     theory = [cell["theory.theory"] / cell["null"] for cell in cells if "theory.theory" in cell]
     unsettled = sum(cell["converged"] is False for cell in cells)
     reasons = [f"{failures} failed"] * bool(failures) + [f"{unsettled} not converged"] * bool(unsettled)
@@ -208,5 +213,6 @@ def _bayes(groups: Mapping[Key, Sequence[Mapping[str, Any]]]) -> list[dict[str, 
     found: dict[Key, list[float]] = {}
     for (task, _, n), cells in groups.items():
         values = [cell["theory.Bayes"] / cell["null"] for cell in cells if "theory.Bayes" in cell]
+        # the cells of every learner carry it: the mean is over all of them
         found.setdefault((task, BAYES, n), []).extend(values)
     return [_row(key, "reference", relative_error=float(np.mean(v)), seeds=len(v)) for key, v in found.items() if v]

@@ -68,6 +68,7 @@ class DaskEngine:
                         yield outcome
                     return
                 except WorkersGone:
+                    # a cluster of somebody else's cannot be started anew
                     losses = losses + 1 if cluster.owned else TRIES
         raise WorkersGone("no worker is left; what is finished is stored, and the same command goes on from there")
 
@@ -92,9 +93,11 @@ class _Session:
                 if found is None:
                     yield from self.work.died(cells)
                 else:
+                    # a worker that took long sends back a part of its batch
                     self.work.returned(cells[len(found) :])
                     yield from map(self.work.answered, cells, found)
         finally:
+            # not waited for: a worker that does not answer would hold the end of the run
             self.fetchers.shutdown(wait=False, cancel_futures=True)
             for cells, _ in self.in_flight.values():
                 self.work.returned(cells)
@@ -114,6 +117,7 @@ class _Session:
 
     def _submit(self, cells: list[Cell]) -> None:
         try:
+            # pure=False: tasks of equal arguments would share a key, and a second try the first one's result
             future = self.client.submit(answers, cells, pure=False)
         except Exception as error:
             self.work.returned(cells)

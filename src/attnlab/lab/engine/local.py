@@ -44,6 +44,7 @@ class LocalWorkers(Cluster):
 
         settings = {
             **NO_PAGES,
+            # no tries by Dask itself: a death comes back at once, and Work decides about the next try
             "distributed.scheduler.allowed-failures": 0,
             "distributed.nanny.pre-spawn-environ": self.environment(),
             "distributed.worker.multiprocessing-method": "spawn",

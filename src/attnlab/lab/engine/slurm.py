@@ -61,7 +61,7 @@ class SlurmJobs(Cluster):
     def _arguments(self) -> dict[str, Any]:
         from distributed.utils import get_ip, get_ip_interface
 
-        given = dict(self.options)
+        given = dict(self.options)  # setdefault below must not change the options
         folder = Path(given.setdefault("shared_temp_directory", str(Path.home() / ".attnlab"))).expanduser()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         interface = given.get("interface")
@@ -86,6 +86,7 @@ class SlurmJobs(Cluster):
         import dask
         from distributed import Client
 
+        # no tries by Dask itself: a death comes back at once, and Work decides about the next try
         settings = {**NO_PAGES, "distributed.scheduler.allowed-failures": 0}
         with quiet_dask(), dask.config.set(settings), self.cluster() as cluster, Client(cluster) as client:
             cluster.scale(jobs=self.jobs)
@@ -109,6 +110,7 @@ def job_states(ids: list[str]) -> list[str]:
         found = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return []
+    # jobs in these states bring no worker any more
     return [state for state in found.stdout.split() if state not in ("COMPLETING", "CANCELLED", "TIMEOUT")]
 
 
@@ -119,6 +121,7 @@ def _kept_at(cluster: Any, jobs: int, every: float = 30.0) -> Iterator[None]:
 
     def keep() -> None:
         while not done.wait(every):
+            # SLURM may refuse or not answer for a moment; the next round tries again
             with contextlib.suppress(Exception):
                 cluster.scale(jobs=jobs)
 
@@ -139,6 +142,7 @@ def _slurm_cluster() -> Any:
     except ModuleNotFoundError as error:
         raise UsageError("--slurm needs the extra: pip install 'attnlab[slurm]'") from error
     finally:
+        # only the main thread may set handlers of signals
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
     return SLURMCluster

@@ -27,7 +27,7 @@ class Work:
     again: deque[Cell] = field(default_factory=deque)
     alone: deque[Cell] = field(default_factory=deque)
     deaths: Counter[str] = field(default_factory=Counter)
-    seconds: float = 2 * BATCH_SECONDS
+    seconds: float = 2 * BATCH_SECONDS  # no batches before the first cells were timed
 
     def __post_init__(self) -> None:
         self.fresh = iter(self.fresh)
@@ -45,10 +45,11 @@ class Work:
 
     def returned(self, cells: Iterable[Cell]) -> None:
         """Take back cells that may or may not have run."""
-        self.again.extendleft(cells)
+        self.again.extendleft(cells)  # in front: they were drawn before those that wait
 
     def answered(self, cell: Cell, answer: Answer) -> Outcome:
         """The outcome of a cell; its time sets the size of the next batches."""
+        # a mean that forgets: the next figure's cells may take another time
         self.seconds += (answer.seconds - self.seconds) / 16
         return Outcome(cell, answer, self.deaths[cell.id] + 1)
 

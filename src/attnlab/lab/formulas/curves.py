@@ -32,11 +32,13 @@ def curves(table: Table, show: str = "") -> Canvas:
     check(asked)
     column, rows = chosen(table, show), [spread(row) for row in table.rows]
     other = [name for name in asked.varied if name not in _numeric(asked)]
+    # the longer axis becomes x: the other is a family of few curves
     x, *rest = sorted(_numeric(asked), key=lambda name: -len(asked.axes[name]))
     second = next(iter([*other, *rest]), None)
     short = asked.formula.name.split(".")[-1]
     label = short if column == "value" else f"{short}: {column}"
     canvas, ((axes,),) = panels(width=5.4, height=3.9)
+    # many curves become a map, whose second axis must be a number
     if second is not None and second in _numeric(asked) and len(asked.axes[second]) > FAMILY:
         canvas.colorbar(_map(axes, rows, x, second, column), ax=axes, label=label)
     else:
@@ -61,6 +63,7 @@ def symbol(name: str) -> str:
 
 
 def _drawable(name: str, value: Any, table: Table) -> bool:
+    # an entry of an array is called name[i]; True would be drawn as 1
     return name.split("[")[0] not in table.parameters and isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -78,6 +81,7 @@ def _family(axes: Axes, rows: list[dict[str, Any]], x: str, second: str | None, 
         ys[~np.isfinite(ys)] = np.nan
         label = None if second is None else f"{symbol(second)} = {_short(group)}"
         line(axes, xs, ys, color=COLORS[i % len(COLORS)], linestyle="-" if i < len(COLORS) else "--", label=label)
+        # a result that does not say so has nothing to converge
         loose = np.array([not row.get("converged", True) for row in mine])
         if loose.any():
             axes.plot(xs[loose], ys[loose], "x", color=COLORS[i % len(COLORS)], label="not converged")
@@ -92,6 +96,7 @@ def _family(axes: Axes, rows: list[dict[str, Any]], x: str, second: str | None, 
 
 def _map(axes: Axes, rows: list[dict[str, Any]], x: str, y: str, column: str) -> Any:
     xs, ys = sorted({row[x] for row in rows}), sorted({row[y] for row in rows})
+    # what no row has stays without colour
     grid = np.full((len(ys), len(xs)), np.nan)
     for row in rows:
         grid[ys.index(row[y]), xs.index(row[x])] = row.get(column, np.nan)
@@ -99,6 +104,7 @@ def _map(axes: Axes, rows: list[dict[str, Any]], x: str, y: str, column: str) ->
     wide = np.nanmin(grid) > 0 and np.nanmax(grid) > 100 * np.nanmin(grid)
     norm = "log" if wide else "linear"
     axes.grid(False)
+    # nearest: values belong to points, which become the middles of their fields
     mesh = axes.pcolormesh(xs, ys, grid, cmap="viridis", shading="nearest", rasterized=True, norm=norm)
     axes.set(xlabel=symbol(x), ylabel=symbol(y))
     _scale(axes, "x", xs)
@@ -110,7 +116,9 @@ def _scale(axes: Axes, which: str, values: list[float]) -> None:
     """Logarithmic when the values are spaced by equal ratios rather than by equal steps."""
     grid = np.array(sorted(set(values)), dtype=float)
     if len(grid) > 2 and grid[0] > 0 and np.isfinite(grid).all():
+        # spread over mean is zero for exactly equal ratios, or for exactly equal steps
         ratios, steps = np.diff(np.log(grid)), np.diff(grid)
+        # over less than a factor of five a logarithmic axis has hardly a tick
         if grid[-1] > 5 * grid[0] and np.std(ratios) / np.mean(ratios) < np.std(steps) / np.mean(steps):
             getattr(axes, f"set_{which}scale")("log")
 

@@ -20,7 +20,7 @@ from attnlab.lab import registry
 from attnlab.lab.formulas.plain import plain
 
 Kind = Literal["number", "integer", "flag", "text", "array", "tuple", "object", "beyond"]
-REQUIRED = ...
+REQUIRED = ...  # None is a default that functions have
 STATUSES = ("exact", "asymptotic", "bound", "heuristic")
 
 # What the examples of the help set required parameters to that several systems have. A system's own table,
@@ -187,6 +187,7 @@ def kind_of(hint: Any) -> tuple[Kind, bool]:
     if any(typing.get_origin(o) is typing.Literal for o in options):
         return "text", none
     names: dict[type, Kind] = {bool: "flag", str: "text", float: "number", int: "integer"}
+    # the first of these in a union: what takes a float or an integer takes any number
     return next((kind for known, kind in names.items() if known in options), "beyond"), none
 
 
@@ -211,7 +212,7 @@ def _fields(prefix: str, cls: Any) -> list[Parameter]:
     return [
         Parameter(f"{prefix}.{name}", kind, _default(cls, p), none)
         for name, p in inspect.signature(cls).parameters.items()
-        for kind, none in [kind_of(hints.get(name))]
+        for kind, none in [kind_of(hints.get(name))]  # binds both inside the comprehension
     ]
 
 

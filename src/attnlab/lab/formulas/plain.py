@@ -70,6 +70,7 @@ def letters(formula: str) -> str:
 def _accented(found: re.Match[str]) -> str:
     letter = (found[2] or found[3]).removeprefix("\\")
     letter = GREEK.get(letter, letter)
+    # one sign instead of a letter and a combining accent, where Unicode has it
     return unicodedata.normalize("NFC", letter[0] + ACCENTS[found[1]]) + letter[1:]
 
 

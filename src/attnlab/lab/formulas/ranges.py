@@ -65,7 +65,9 @@ def _piece(parameter: Parameter, text: str) -> list[Any]:
         return [_array(parameter, text)]
     numbers = _range(name, text) if ":" in text else [_number(name, text)]
     if kind != "integer":
+        # an argument that takes anything gets an integer where one was typed: it may be a count
         return [int(x) if kind == "array" and x == x.to_integral_value() else float(x) for x in numbers]
+    # points at equal distances or ratios may fall between integers and are rounded; what was typed is not
     if "x" not in text and "n" not in text and any(x != x.to_integral_value() for x in numbers):
         raise ValueError(f"--{name} takes integers, got {text!r}")
     return [int(x.to_integral_value()) for x in numbers]
@@ -103,6 +105,7 @@ def _counted(name: str, text: str, start: float, end: float, spacing: str, count
     if count < 2 or (spacing == "x" and min(start, end) <= 0):
         raise ValueError(f"--{name} needs two values or more, and for equal ratios both ends > 0, got {text!r}")
     grid = np.geomspace(start, end, count) if spacing == "x" else np.linspace(start, end, count)
+    # twelve digits cut the rounding of the grid off: 0.3 and not 0.30000000000000004
     return [Decimal(f"{x:.12g}") for x in grid]
 
 

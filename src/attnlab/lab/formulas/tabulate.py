@@ -118,6 +118,7 @@ def request(formula: Formula, given: Mapping[str, str], *, max_points: int = MAX
     if asked.size > max_points:
         raise ValueError(f"the grid has {asked.size} points, more than --max-points {max_points}")
     if formula.objects:
+        # building an object checks its fields, before anything is computed
         for point in asked.points():
             asked.arguments(point)
     return asked
@@ -128,9 +129,11 @@ def tabulate(asked: Request) -> Table:
     points, axes = list(asked.points()), asked.axes.values()
     positions = list(itertools.product(*(range(len(axis)) for axis in axes)))
     ends = [_ends(axis) for axis in axes]
+    # False comes first: the points that lie at an end of every axis
     order = sorted(range(len(points)), key=lambda i: any(p not in e for p, e in zip(positions[i], ends, strict=True)))
     rows: dict[int, Row] = {}
     with warnings.catch_warnings(record=True) as caught:
+        # by default Python shows a warning once for each place, and this call may not be the first
         warnings.simplefilter("always")
         for i in order:
             found = fields(asked.formula.function(**asked.arguments(points[i])))
@@ -151,10 +154,12 @@ def fields(result: Any, name: str = "value") -> Row:
     """
     named = _named(result)
     if named is not None:
+        # the outermost result needs no prefix
         top = name == "value"
         return {k: v for key, item in named.items() for k, v in fields(item, key if top else f"{name}.{key}").items()}
     if isinstance(result, tuple | list) and any(_named(item) is not None for item in result):
         return {k: v for i, item in enumerate(result) for k, v in fields(item, f"{name}[{i}]").items()}
+    # neither CSV nor JSON has complex numbers
     if np.iscomplexobj(result):
         parts = {"real": np.asarray(result).real, "imag": np.asarray(result).imag}
         return {k: v for part, item in parts.items() for k, v in fields(item, f"{name}.{part}").items()}

@@ -102,7 +102,7 @@ class PhaseDiagram:
         shares = np.array([share for *_, share in self.squares])
         drawn = PatchCollection(patches, cmap=shades, edgecolor="white", linewidth=0.5, zorder=0)
         drawn.set_array(shares)
-        drawn.set_clim(0, 1)
+        drawn.set_clim(0, 1)  # the colours of a share must not depend on which shares occur
         axes.add_collection(drawn)
         axes.grid(False)
 
@@ -146,8 +146,10 @@ def phase_diagram(
     integer("depth", depth, low=0, high=8), integer("seeds", seeds, low=1)
     columns, rows = (integer("start", n, low=1) for n in start)
     fixed, default_name = _experiment(task, learner, cell, set or {}, (x, y))
+    # counted in steps of the finest grid, so that corners of any size are whole numbers
     plane = _Plane(x, y, columns * 2**depth, rows * 2**depth, fixed, success, cell, seeds)
     if cell is None:
+        # the corners of the plane alone: each check fits the learner to a few examples
         for corner in Square(0, 0, 1).corners():
             check(plane.params(Node(corner.i * plane.columns, corner.j * plane.rows)))
     with measuring(f"phase.{name or default_name}", store=store, engine=engine, notify=notify) as measure:
@@ -200,7 +202,9 @@ class _Plane:
     def compute(self, squares: list[Square], measure: Measure) -> None:
         """Compute the corners that are not known; a run that failed is no success."""
         column, wanted = self.success
+        # neighbouring squares share corners; sorted, so that the order of cells does not depend on a set
         new = sorted({node for square in squares for node in square.corners()} - self.found.keys())
+        # Trials name cells by all parameters of task and learner, which a function of the user's does not have
         kind = Trials if self.cell is None else Grid
         grids = [kind(self.params(node), self.seeds) for node in new]
         result = measure(grids, f"{len(new)} points", self.cell or run_spec)
@@ -212,6 +216,7 @@ class _Plane:
         for node in new:
             here = rows.get(self.place(node), [])
             hits = [wanted.contains(row[column]) for row in here]
+            # failed cells have no row: the missing ones count against success
             self.found[node] = hits + [False] * (self.seeds - len(hits))
             self.side_of[node] = float(np.mean(self.found[node])) >= 0.5
             self.records |= {row["cell"]: row for row in here}
@@ -249,12 +254,13 @@ def _boundary(plane: _Plane, shares: Mapping[Node, Estimate]) -> list[Crossing]:
 
     The share of successes at a point, after s of m runs, is drawn from Beta(s + 1/2, m - s + 1/2) (Jeffreys).
     """
-    rng = generator(0)
+    rng = generator(0)  # fixed: the same cells give the same intervals
     crossings = []
     for i in sorted({node.i for node in shares}):
         column = sorted(node for node in shares if node.i == i)
         s = np.array([shares[node].value * shares[node].runs for node in column])
         m = np.array([shares[node].runs for node in column])
+        # shares that the runs leave possible, by the same majority as side_of
         possible = rng.beta(s + 0.5, m - s + 0.5, (DRAWS, len(column))) >= 0.5
         sides = [plane.side_of[node] for node in column]
         y = [plane.place(node)[1] for node in column]
@@ -270,17 +276,22 @@ def _boundary(plane: _Plane, shares: Mapping[Node, Estimate]) -> list[Crossing]:
 
 def _interval(possible: np.ndarray, at: int, rising: bool) -> tuple[int, int]:
     """Indices below and above the transition nearest to ``at``, over the draws that have one."""
+    # only crossings in the same direction: along y success may begin and end
     change = np.diff(possible.astype(int), axis=1) == (1 if rising else -1)
     places = [np.flatnonzero(row) for row in change]
+    # a draw may cross several times: the crossing meant is the one nearest to what was observed
     nearest = [int(p[np.argmin(np.abs(p - at))]) for p in places if len(p)]
     tail = 50 * (1 - CONFIDENCE)
+    # indices of points, between which there is nothing to interpolate
     low, high = np.percentile(nearest or [at], [tail, 100 - tail], method="nearest")
-    return min(int(low), at), max(int(high), at) + 1
+    return min(int(low), at), max(int(high), at) + 1  # holds what was observed in any case
 
 
 def _between(plane: _Plane, below: Node, above: Node) -> float:
     """Where the share of successes, straight between two points, is one half."""
     first, last = (float(np.mean(plane.found[node])) for node in (below, above))
+    # the two lie on different sides of one half, so that they differ
     part = (0.5 - first) / (last - first)
     position = below.j + part * (above.j - below.j)
+    # the crossing may lie between two whole values
     return float(replace(plane.y, whole=False).value(position, plane.rows))

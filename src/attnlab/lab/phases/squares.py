@@ -54,6 +54,7 @@ def divided(squares: list[Square], side_of: Mapping[Node, bool]) -> list[Square]
     mixed = [square for square in squares if square.side > 1 and square.disagrees(side_of)]
     if not mixed:
         return None
+    # one size at a time: new points may show that a larger neighbour disagrees as well
     largest = max(square.side for square in mixed)
     parted = {square for square in mixed if square.side == largest}
     kept = [square for square in squares if square not in parted]

@@ -26,6 +26,7 @@ class Planned:
 
     @functools.cached_property
     def _smallest(self) -> tuple[Any, Any]:
+        # theory needs the task and the learner's parameters; the number of examples is passed to it apart
         return spec({**self.point, "n_train": 1}).build()
 
     @functools.cached_property
@@ -48,6 +49,7 @@ class Planned:
         above = 1 << (n - 1).bit_length()
         if above not in self._sizes:
             needed = self.capacity.needed(*self._smallest, above) if self.capacity else None
+            # an infinite size could not be built: the default stays, as where theory does not reach
             known = needed is not None and math.isfinite(float(needed))
             self._sizes[above] = min(max(1, math.ceil(float(needed or 1))), LARGEST) if known else None
         return self._sizes[above]

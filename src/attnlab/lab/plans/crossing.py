@@ -29,6 +29,7 @@ def next_size(errors: Mapping[int, float], target: float, low: int, high: int, r
         return min(2 * sizes[-1], high) if sizes[-1] < high else None
     right = reached[0]
     below = [n for n in sizes if n < right]
+    # the second bound: between neighbouring integers nothing is left to try
     if not below or right <= max(below[-1] * resolution, below[-1] + 1):
         return None
     return round(math.sqrt(below[-1] * right))
@@ -66,6 +67,7 @@ def bootstrap(sizes: Sequence[int], errors: np.ndarray, target: float) -> Estima
     """The crossing of the mean curve over runs, ``errors`` (runs, sizes), with its percentile interval over runs."""
     runs = len(errors)
     value = first_below(sizes, errors.mean(axis=0), target)
+    # resampling one run gives that run again: an interval of width zero, and no statement of the noise
     if runs == 1:
         return Estimate(value, value, value, 1)
     draws = generator(0).integers(runs, size=(RESAMPLES, runs))
@@ -73,6 +75,7 @@ def bootstrap(sizes: Sequence[int], errors: np.ndarray, target: float) -> Estima
     tail = 50 * (1 - CONFIDENCE)
     # an infinite crossing has no neighbour to interpolate with: take the order statistics themselves
     low, high = np.percentile(found, [tail, 100 - tail], method="nearest")
+    # quantiles of resampled crossings need not contain the crossing of the mean itself
     return Estimate(value, float(min(low, value)), float(max(high, value)), runs)
 
 

@@ -73,6 +73,7 @@ class Known:
         null = self.null()
         for reference in self.references(is_floor):
             share = self.error(reference, n) / null
+            # an asymptotic value excludes nothing at finite size, and NaN, of an unknown null error, is above no target
             if reference.status in ("exact", "bound") and share > target:
                 return f"out of reach: {reference.name} {share:.3g} ({reference.status})"
         return ""
@@ -93,15 +94,19 @@ class Known:
     ) -> Forecast | None:
         """The first reference with a value, followed until it comes down to the target."""
         null = self.null()
+        # theory gives absolute errors, the target is relative to the null error
         null = measured_null if math.isnan(null) else null
         for reference in references:
             values: dict[int, float] = {}
 
+            # defaults bind the present reference: a closure would see the last one of the loop
             def error(n: int, reference: Reference = reference, values: dict[int, float] = values) -> float:
                 values[n] = self.error(reference, n) / null
+                # where theory does not reach, the search must look at larger sizes
                 return math.inf if math.isnan(values[n]) else values[n]
 
             search(error, target, low, REACH * high)
+            # the search visits few sizes far from the target; a picture needs the whole curve
             for n in _drawn(low, high):
                 error(n)
             if not all(map(math.isnan, values.values())):
@@ -119,6 +124,7 @@ def _forecast(values: dict[int, float], target: float, status: str) -> Forecast:
     sizes = sorted(values)
     reached = [n for n in sizes if values[n] <= target]
     before = [n for n in sizes if reached and n < reached[0]]
+    # the smallest size that was asked, or the first one within reach of theory, is at the target already
     at_most = bool(reached) and (not before or math.isnan(values[before[-1]]))
     return Forecast(
         float(reached[0]) if reached else math.inf, at_most, status, tuple(sizes), tuple(values[n] for n in sizes)

@@ -93,6 +93,7 @@ class Plan:
         return head + [(need.learner, str(need.theory or "-"), *self._measured(need), need.size) for need in self.needs]
 
     def _measured(self, need: Need) -> tuple[str, str, str]:
+        # infinite where every cell failed
         best = f"{need.best:.3g} at n = {need.best_n}" if math.isfinite(need.best) else ""
         if need.measured is None:
             return need.note, "", best
@@ -100,6 +101,7 @@ class Plan:
         if not need.reached:
             return f"not by n = {self.n_max}" + f" ({need.note})" * bool(need.note), cost, best
         value, low, high, _ = need.measured
+        # the target is reached at the smallest size: where below it is not known
         if high <= self.n_min:
             return f"at most {self.n_min}", cost, best
         limit = f"{high:.0f}" if math.isfinite(high) else f"> {self.n_max}"
@@ -143,6 +145,7 @@ class Plan:
         axes.axhline(self.error, color="black", linewidth=0.8, linestyle=":")
         axes.set(xscale="log", yscale="log", xlabel="examples n", ylabel="test error / null error")
         smallest = min([row["relative_error"] for row in self.records], default=self.error)
+        # two decades below the target are enough: an error of zero would stretch the axis without end
         axes.set_ylim(bottom=max(0.3 * smallest, 0.01 * self.error))
         plain_log(axes)
         if axes.get_legend_handles_labels()[0]:
@@ -154,10 +157,12 @@ class Plan:
             color, marker = COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]
             if need.reached and need.measured is not None:
                 value, low, high, _ = need.measured
+                # an interval without upper end is drawn to the largest size that was tried
                 bars = [[value - low], [max(min(high, self.n_max), value) - value]]
                 axes.errorbar([value], [i], xerr=bars, fmt=marker, color=color, capsize=3)
             else:
                 text = f"not by n = {self.n_max}" if need.measured is not None else need.note
+                # x in shares of the panel, y in rows
                 axes.text(0.98, i, text, transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=7)
             if need.theory and math.isfinite(need.theory.n):
                 axes.plot([need.theory.n] * 2, [i - 0.3, i + 0.3], color=color, linewidth=2)
@@ -167,7 +172,7 @@ class Plan:
         axes.set(xscale="log", xlim=(low, high), xlabel="examples needed (bar: theory; point: simulation, 95 %)")
         plain_log(axes)
         axes.set_yticks(range(len(names)), names, fontsize=7)
-        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_ylim(len(names) - 0.5, -0.5)  # the first learner on top
 
 
 def _range(plan: Plan) -> tuple[float, float]:
@@ -181,6 +186,7 @@ def _range(plan: Plan) -> tuple[float, float]:
 def _draw_forecast(axes: Axes, forecast: Forecast, n_max: int, **options: Any) -> None:
     order = np.argsort(forecast.sizes)
     n, error = np.array(forecast.sizes)[order], np.array(forecast.errors)[order]
+    # theory was asked further than the simulation goes; zero has no place on a logarithmic axis
     shown = (n <= n_max) & np.isfinite(error) & (error > 0)
     line(axes, n[shown], error[shown], **options)
 
@@ -189,6 +195,7 @@ def _plain(value: Any) -> Any:
     """JSON types of dataclasses, tuples and numbers."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    # before Sequence, which a named tuple is as well
     if isinstance(value, Estimate):
         return {name: _plain(item) for name, item in value._asdict().items()}
     if isinstance(value, Mapping):

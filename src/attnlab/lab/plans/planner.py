@@ -64,11 +64,13 @@ def plan(
     points = _points(task, learners, set or {}, n_min, n_test)
     with measuring(f"plan.{name_of(kind_of('task', task))}", store=store, engine=engine, notify=notify) as measure:
         known = {name: _known(point, n_min) for name, point in points.items()}
+        # what an exact value or a bound excludes up to n_max is not simulated
         hopeless = {name: theory.out_of_reach(target, n_max) for name, theory in known.items()}
         worth = {name: point for name, point in points.items() if not hopeless[name]}
         found = _simulate(worth, measure, seeds, target, n_min, n_max, resolution)
     title = label("task", task, settings("task", next(iter(points.values())).point))
     records = Records(tuple({**row, "label": name} for name, result in found.items() for row in result.records))
+    # the measured null error, for tasks of which no reference gives it
     null = float(np.mean(records.column("null"))) if len(records) else math.nan
     forecasts = {name: theory.need(target, n_min, n_max, null) for name, theory in known.items()}
     least = next(iter(known.values())).least(target, n_min, n_max, null)
@@ -85,8 +87,10 @@ def _points(
     default = registry.planned(name)
     if not (learners or default):
         raise ValueError(f"name at least one learner for {name}")
+    # by number: a learner may come twice, with different parameters
     items = {str(i): item for i, item in enumerate(learners or default)}
     of_task, of_learners = owned(chosen, items)
+    # no references in the cells: forecasts ask theory at sizes of their own
     common = {"task": task, **of_task, "compare": "nothing", "n_test": n_test}
     points = [{**common, "learner": item, **of_learners[i]} for i, item in items.items()]
     labels = [label("learner", point["learner"], settings("learner", point)) for point in points]
@@ -119,6 +123,7 @@ def _simulate(
         asked = {}
         for name in points:
             tried = sorted(sizes[name])
+            # one row without columns: the mean over no rows would be a warning
             errors = _errors(found[name], tried) if name in found else np.empty((1, 0))
             n = next_size(dict(zip(tried, errors.mean(axis=0), strict=True)), target, n_min, n_max, resolution)
             n = _beyond(tried, errors, target, n_max) if n is None else n
@@ -129,7 +134,9 @@ def _simulate(
         for name, n in asked.items():
             sizes[name].append(n)
         about = "n = " + ", ".join(str(n) for n in sorted(set(asked.values())))
+        # the sizes of all learners in one round, so that workers are busy with all of them
         measure([Trials(points[name].at(n), seeds) for name, n in asked.items()], about)
+        # once more with the earlier sizes: all are in the store by now, and one result holds the whole curve
         found |= {name: measure([Trials(points[name].at(n), seeds) for n in sizes[name]]) for name in asked}
 
 
@@ -144,6 +151,7 @@ def _errors(result: Result, sizes: Sequence[int]) -> np.ndarray:
     """(seeds, sizes); a cell that failed has not reached any target."""
     found = {(row["seed"], row["n_train"]): row["relative_error"] for row in result.records}
     seeds = result.figure.scales["quick"][0].seeds
+    # every replicate has a row, for bootstrap resamples whole curves
     return np.array([[found.get((seed, n), math.inf) for n in sorted(sizes)] for seed in range(seeds)])
 
 
@@ -154,6 +162,7 @@ def _need(name: str, result: Result, theory: Forecast | None, target: float, n_m
     best = int(np.argmin(mean))
     measured = bootstrap(sizes, errors, target)
     note = f"failed: {last_line(result.failed[-1])}" if result.failed and not np.isfinite(mean).any() else ""
+    # the cost of what is recommended, or of the largest trial where the target was not reached
     at = measured.value if math.isfinite(measured.value) else float(n_max)
     return Need(name, theory, measured, float(mean[best]), sizes[best], _cost(result, at), note, point.text(at))
 

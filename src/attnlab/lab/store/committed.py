@@ -25,6 +25,7 @@ class Tally:
 
     def replaced(self, old: str | None, new: str) -> Tally:
         """After a row was written; ``old`` is the hash of the one it replaced."""
+        # a sum can be corrected for one row without reading the others
         change = number(new) - (0 if old is None else number(old))
         return Tally(self.rows + (old is None), (self.digest + change) % MODULUS)
 
@@ -64,7 +65,7 @@ class CommitLog:
                 continue
             count, digest, id, payload = body.split(" ")
             tally = Tally.parse(f"{count} {digest}")
-            if id != "-":
+            if id != "-":  # the line that a reset leaves names no row
                 rows[id] = payload
         return tally, rows
 

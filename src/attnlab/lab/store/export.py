@@ -32,6 +32,7 @@ def export_csv(rows: Iterable[Row], path: str | os.PathLike[str]) -> int:
     """Write flat rows, passing over them twice; the same bytes whatever the history of the run. Counts the rows."""
     names, count = columns(rows), 0
     try:
+        # a lone surrogate has no UTF-8 form; lines end alike on every system
         with open(path, "w", newline="", encoding="utf-8", errors="backslashreplace") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(map(_safe, names))
@@ -54,6 +55,7 @@ def export_parquet(rows: Iterable[Row], path: str | os.PathLike[str]) -> int:
     for name in columns(rows):
         values = [row.get(name) for row in table]
         kinds = {type(value) for value in values if value is not None}
+        # whole numbers among floats are numbers still
         mixed = len(kinds) > 1 and kinds != {int, float}
         arrays[name] = pa.array([None if v is None else str(v) for v in values] if mixed else values)
     try:

@@ -56,7 +56,7 @@ class Store:
         with store_errors(self.path):
             if writable:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self.path.touch()
+                self.path.touch()  # the lock is on the file itself, which must be there
             self._file = OpenFile.use(self.path)
         self._writable = False
         try:
@@ -78,10 +78,12 @@ class Store:
                 self._file.sign()
                 # Write-ahead logging shares memory between processes, which network drives cannot.
                 self._db.execute(f"PRAGMA journal_mode = {'DELETE' if self._file.network else 'WAL'}")
+                # with a log NORMAL keeps the file sound: a power cut costs the last commits at most
                 self._db.execute(f"PRAGMA synchronous = {'FULL' if self._file.network else 'NORMAL'}")
                 schema.create(self._db)
             schema.check(self._db, self.path)
             self.tally = _stored_tally(self._db)
+            # while a driver writes, rows come between the two looks, and a reader would see losses that are none
             if self._writable or not self._file.has_driver:
                 lost = lost_rows(self._db, self._commits, self.tally)
                 self.notes = lost.notes(self._db, self.path, without_log=without_log)
@@ -158,7 +160,7 @@ class Store:
                 tally = tally.replaced(old, row.payload_hash)
                 written.append((row.id, row.payload_hash))
             self._set("committed", str(tally))
-        self.tally = tally
+        self.tally = tally  # not before COMMIT: a write that failed leaves the old one in force
         with store_errors(self.path, self._intact):
             self._commits.append(tally, written)
             self._uncopied += 1
@@ -167,6 +169,7 @@ class Store:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
+        # the write lock at once: a transaction that begins by reading may fail to get it later
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -228,6 +231,7 @@ class Store:
         """The tally of the rows as they are."""
         tally = Tally()
         with store_errors(self.path):
+            # from the table: an index could be sound while rows are lost
             for (payload,) in self._db.execute("SELECT payload_hash FROM cells NOT INDEXED"):
                 tally = tally.replaced(None, payload)
         return tally
@@ -275,7 +279,9 @@ class Store:
         """SQLite's own copy of all rows committed so far, while a driver may be writing; arrays are not included."""
         with store_errors(target), contextlib.closing(sqlite3.connect(target, isolation_level=None)) as copied:
             self._db.backup(copied)
+            # the copy is whole without a log, which a file marked as open would be asked for
             copied.execute("UPDATE meta SET value = '' WHERE key = 'open'")
+            # one file without a log beside it, so that it can be renamed
             copied.execute("PRAGMA journal_mode = DELETE")
 
 

@@ -43,6 +43,7 @@ class OpenFile:
         """Enter; every :meth:`use` is followed by one :meth:`leave`."""
         status = os.stat(path)
         key = status.st_dev, status.st_ino
+        # by device and inode, so that a link leads to the same entry
         if key not in cls._open:
             cls._open[key] = cls(path, key)
         cls._open[key].users += 1
@@ -74,6 +75,7 @@ class OpenFile:
         if self.held:
             return True
         try:
+            # shared, so that readers who look at the same time do not take each other for a driver
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -103,6 +105,7 @@ class OpenFile:
         # the note may be removed, or lie beside another name of the file
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             who = json.loads(self.note.read_text())
+            # the note may be of an earlier holder
             if pid in (None, who["pid"]):
                 holder = f"process {who['pid']} on {who['host']} since {who['since']} ({who['command']})"
         return StoreHeld(f"the store {store} is held by {holder}")
@@ -125,6 +128,7 @@ def _locking_process(inode: int) -> int | None:
         return None
     for line in lines:
         fields = line.split()
+        # a line is ``n: FLOCK ADVISORY WRITE pid major:minor:inode start end``; of who waits, ``n: -> FLOCK ...``
         if fields[1] == "FLOCK" and fields[5].rsplit(":", 1)[-1] == str(inode) and int(fields[4]) > 0:
             return int(fields[4])
     return None
@@ -140,6 +144,7 @@ def on_network_drive(path: Path) -> bool:
     for entry in mounts.read_text().splitlines():
         _, mount, filesystem, *_ = entry.split(" ")
         inside = where == mount or where.startswith(mount.rstrip("/") + "/")
+        # the deepest mount holds the path; of two at one place the later one covers the other
         if inside and len(mount) >= len(best):
             best, kind = mount, filesystem
     return kind in NETWORK_DRIVES

@@ -25,6 +25,7 @@ def file_problems(store: Store) -> list[str]:
     if problems:
         return problems
     tally = store.counted()
+    # the tally is kept apart from the rows: whoever changes rows with other tools leaves it behind
     if tally != store.tally:
         problems.append(f"the file holds {tally.rows} rows, {store.tally.rows} were committed, or one was exchanged")
     return problems
@@ -55,6 +56,7 @@ def take_over(target: Store, rows: Iterable[StoredCell], folder: ArrayFolder) ->
             counts[decision] += 1
             if decision in ("copied", "healed"):
                 taken.append((row, folder.read(row.arrays) if row.arrays else b""))
+        # heal, for a damaged or failed row may be in the place; good ones were sorted out above
         target.put_rows(taken, heal=True)
     if counts["healed"]:
         target.recount()  # the hash of a damaged row may not be the one that was counted
@@ -86,7 +88,7 @@ def copy(source: Store, target: str | os.PathLike[str]) -> int:
     if place.exists():
         raise UsageError(f"{place} exists; a copy does not overwrite")
     unfinished = place.with_name(place.name + ".unfinished")
-    unfinished.unlink(missing_ok=True)
+    unfinished.unlink(missing_ok=True)  # of a copy that was killed
     source.copy_to(unfinished)
     # Array files are never changed, and are written before their rows: those named by the copied rows are all there.
     folder = ArrayFolder.beside(place)

@@ -38,6 +38,7 @@ def decode(text: str, content: bytes) -> dict[str, Any]:
             with np.load(io.BytesIO(content), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
         record: dict[str, Any] = _with_arrays(json.loads(text), arrays)
+    # a damaged record may nest without end or name arrays that are not there
     except (RecursionError, KeyError, zipfile.BadZipFile) as error:
         raise ValueError(f"not a record: {error!r}") from error
     return record
@@ -58,10 +59,12 @@ def _refuse_compressed(content: bytes) -> None:
 def _plain(value: Any, name: str, arrays: list[np.ndarray]) -> Any:
     """JSON types; an array goes to ``arrays`` and its number stands in its place."""
     if isinstance(value, np.ndarray) and value.ndim:
+        # an array of objects would be pickled, and a pickle runs code when it is read
         if value.dtype.kind not in "fiubcU":
             raise TypeError(f"result {name!r} is an array of {value.dtype}; only numbers and strings are stored")
         arrays.append(value)
         return {MARK: f"a{len(arrays) - 1}"}
+    # an array without dimensions is a number
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.item(), name, arrays)
     if isinstance(value, Mapping):

@@ -52,7 +52,7 @@ def lost_rows(db: sqlite3.Connection, commits: CommitLog, tally: Tally) -> Lost:
     for id, payload in rows.items():
         found = db.execute("SELECT payload_hash FROM cells WHERE id = ?", (id,)).fetchone()
         if found is None or found[0] != payload:
-            gone[id] = found and found[0]
+            gone[id] = found and found[0]  # None, or the hash of an earlier try
     return Lost(gone, max(0, recorded.rows - tally.rows) if recorded else 0)
 
 
@@ -61,6 +61,7 @@ def recover(db: sqlite3.Connection, lost: Lost, tally: Tally) -> Tally:
     stale = {id: payload for id, payload in lost.rows.items() if payload is not None}
     if not stale:
         return tally
+    # the digest is a sum, so that a row is taken out by subtraction
     digest = (tally.digest - sum(number(payload) for payload in stale.values())) % MODULUS
     tally = Tally(tally.rows - len(stale), digest)
     db.execute("BEGIN IMMEDIATE")

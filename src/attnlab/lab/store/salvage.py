@@ -49,6 +49,7 @@ class _Remains:
         largest = self.committed or self._pages() * 16
         for number in range(1, largest + 1):
             try:
+                # row by row along the table: a damaged index must not hide a row
                 query = f"SELECT {COLUMNS} FROM cells NOT INDEXED WHERE rowid = ?"
                 values = self.db.execute(query, (number,)).fetchone()
             except sqlite3.DatabaseError:
@@ -84,6 +85,7 @@ def _opened(path: Path, folder: Path) -> sqlite3.Connection:
     """A copy at the length its header states: SQLite reads nothing at all from a file that is too short."""
     copied = folder / "damaged.sqlite"
     shutil.copy(path, copied)
+    # the log holds the last commits, which the file itself may lack
     if log_file(path).exists():
         shutil.copy(log_file(path), log_file(copied))
     with open(copied, "r+b") as file:
@@ -97,6 +99,7 @@ def _opened(path: Path, folder: Path) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         db.close()
         raise UsageError(f"nothing can be read from {path}: {error}") from error
+    # a view or another table could answer in the place of the rows
     if found is None or found[0] != TABLES["cells"]:
         db.close()
         raise UsageError(f"nothing can be read from {path}: it has no table of cells that attnlab made")
