@@ -4,10 +4,11 @@ import hashlib
 import math
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import jaxtyping
 import pytest
-from jaxtyping import install_import_hook
 
 # One BLAS thread per test process: the suite runs as many processes as there are cores.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -18,7 +19,7 @@ COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
-install_import_hook("attnlab", "shapes.check")
+jaxtyping.install_import_hook("attnlab", "shapes.check")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,6 +51,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
     if COMPILED.exists() and not hasattr(session.config, "workerinput"):
         tidy(COMPILED, LIMIT)
+
+
+@pytest.fixture(autouse=True)
+def shapes_are_checked_where_it_is_cheap(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Checks of a million calls of small functions take four fifths of some slow tests; the fast ones check all."""
+    jaxtyping.config.update("jaxtyping_disable", request.node.get_closest_marker("slow") is not None)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

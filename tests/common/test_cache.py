@@ -6,7 +6,7 @@ from pathlib import Path
 from attnlab.common import cache
 
 
-def test_the_oldest_go_beyond_the_limit(tmp_path):
+def test_the_oldest_go_beyond_the_limit_and_drafts_stay(tmp_path):
     for age, name in enumerate("abcd"):
         (tmp_path / name).write_bytes(b"x" * 10)
         os.utime(tmp_path / name, (age, age))

@@ -104,6 +104,15 @@ def test_one_knob_changes_one_scale():
     assert [c.id for c in changed.cells("paper")] == [c.id for c in figure().cells("paper")]
 
 
+def test_a_knob_that_changes_one_of_several_grids_leaves_no_claim():
+    """Grids may have different values: that of the first is no setting of the others."""
+    two = figure(Grid({"d": [4, 8], "lam": 0.5}, seeds=2), Grid({"d": 9, "lam": 0.7}, seeds=2))
+    changed = two.changed("quick", {"lam": 0.5})
+    assert not changed.claims
+    assert changed.unjudged.startswith("lam changed")
+    assert figure().changed("quick", {"lam": 0.5, "seeds": 5}).claims
+
+
 def test_a_cell_reached_by_a_knob_is_the_cell_of_the_grid():
     assert figure().changed("quick", {"d": 16, "seeds": 1}).cells("quick")[0].id == figure().cells("paper")[0].id
 

@@ -71,6 +71,24 @@ def test_a_zero_head_takes_up_the_linear_term_of_a_flip():
     X = task.tokens_of(50)
     assert np.abs(mha.attention(X, theta, w) - mha.attention(X, other_theta, other_w)).max() < 1e-12
     assert equivalences(theta, w, tokens=2).flipped == ((0,), (1,))
+    found = align(other_theta, other_w, theta, w, tokens=2)
+    assert found.theta_error == 0
+    assert found.w_error < 1e-12
+    # the reference needs no zero head either, when flips make it up
+    less = align(theta[:2], w[:2], np.concatenate([-theta[:1], theta[1:]]), np.stack([-w[0], w[1], 2 * w[0]]), tokens=2)
+    assert less.theta_error == 0
+    assert less.w_error < 1e-12
+    assert align(other_theta, other_w, theta, w, tokens=3).w_error > 0.5
+
+
+def test_a_flip_takes_the_key_bias_with_it(layer):
+    theta, w = layer
+    w = np.stack([w[0], w[1], -w[0] - w[1]])
+    bias = np.random.default_rng(3).standard_normal((3, 4))
+    found = align(-theta, -w, theta, w, tokens=2, key_bias=-bias, key_bias_ref=bias)
+    assert found.theta_error == 0
+    assert found.key_bias_error == 0
+    assert align(-theta, -w, theta, w, tokens=2, key_bias=bias, key_bias_ref=bias).key_bias_error == pytest.approx(2)
 
 
 def test_equivalences_name_the_smallest_sets(layer):

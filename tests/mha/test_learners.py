@@ -63,7 +63,7 @@ def test_too_few_heads_show_in_the_validation_error(task, examples):
     # one head of two is missing: an error of the order of the labels, not of rounding
     assert few.validation_nmse_ > 0.01
     assert right.validation_nmse_ < 1e-12
-    with pytest.warns(UserWarning, match="max_heads=1 heads were reached and the validation error"):
+    with pytest.warns(UserWarning, match="1 heads were reached and the validation error"):
         capped = mha.AttentionLearner(max_heads=1, random_state=0).fit(*examples)
     assert [entry["n_heads"] for entry in capped.log_] == [1]
     assert capped.validation_nmse_ > 0.01
@@ -110,7 +110,7 @@ def test_weights_of_examples_are_refused_by_a_fit(learner, examples):
 
 def test_more_heads_than_may_be_tried_are_announced():
     task = mha.Task(d=4, k=4, n_heads=8, rho=4.0)
-    with pytest.warns(UserWarning, match="max_heads=6 heads were reached and the validation error"):
+    with pytest.warns(UserWarning, match="6 heads were reached and the validation error"):
         learner = mha.AttentionLearner(n_starts=1, starts=("random",), random_state=0).fit(*task.sample(500))
     assert learner.n_heads_ == 6
 

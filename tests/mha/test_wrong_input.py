@@ -34,8 +34,23 @@ def test_wrong_input_is_named(learner, X, y, message):
 
 def test_starts_that_do_not_exist_are_an_error_and_not_a_crash():
     X, y = mha.Task(d=4, k=2, n_heads=2).sample(300)
-    with pytest.raises(ValueError, match=r"sculpted starts need 2 or 3 heads.*add 'random'"):
+    with pytest.raises(ValueError, match=r"sculpted starts 2 or 3 heads.*add 'random'"):
         mha.AttentionLearner(2, starts=("sculpted",), random_state=0).fit(X, y)
+    X, y = mha.Task(d=17, k=2, n_heads=1).sample(400)
+    for starts in (("moment",), ("moment", "sculpted")):
+        with pytest.raises(ValueError, match=r"moments need d <= 16.*got d=17, 1 heads"):
+            mha.AttentionLearner(1, starts=starts, random_state=0).fit(X, y)
+
+
+def test_starts_that_the_time_did_not_allow_are_replaced_by_random_ones(monkeypatch):
+    """At the end of the time the best layer so far is returned, also when no start of the kinds asked for was made."""
+    from attnlab.mha.learners import attention_learner
+
+    monkeypatch.setattr(attention_learner, "_SCULPT_ROWS", 100)
+    X, y = mha.Task(d=4, k=2, n_heads=2).sample(300)
+    with pytest.warns(UserWarning, match="max_seconds reached"):
+        learner = mha.AttentionLearner(2, starts=("sculpted",), max_seconds=1e-6, random_state=0).fit(X, y)
+    assert not learner.converged_
 
 
 def test_shares_must_leave_something_to_fit():

@@ -220,9 +220,11 @@ def test_a_path_of_nested_samples_is_that_of_separate_fits(data):
         RandomFeatureAttention(n_heads=9, random_state=0, compute=DOUBLE),
         RandomFeatureAttention(n_heads=60, random_state=0, bias="moment", compute=DOUBLE),
         RandomFeatureAttention(n_heads=60, random_state=0, ridge=[1e-6, 1e-3], compute=DOUBLE),
+        RandomFeatureAttention(n_heads=60, random_state=0, ridge=(1e-6,), compute=DOUBLE),
         RandomFeatureAttention(n_heads=60, random_state=0, ridge=NormBall(1.0), compute=DOUBLE),
         RandomFeatureMLP(width=300, random_state=0, compute=DOUBLE),
         AttentionKernelRidge(compute=DOUBLE),
+        AttentionKernelRidge(ridge=(1e-6,), compute=DOUBLE),
         RFAStack(n_heads=40, width=3, inner_heads=8, random_state=0, compute=DOUBLE),
     ]
     for learner in learners:

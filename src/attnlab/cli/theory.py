@@ -250,7 +250,3 @@ def _show(table: Table) -> None:
 
 def _number(value: Any) -> str:
     return f"{value:.8g}" if isinstance(value, float) else str(value)
-
-
-def _quoted(text: str) -> str:
-    return f"'{text}'" if "[" in text else text

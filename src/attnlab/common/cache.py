@@ -13,11 +13,12 @@ def home() -> Path:
 
 
 def tidy(folder: Path, limit: int) -> None:
-    """Remove the oldest files of a folder until the rest is within the limit, in bytes."""
-    files = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir() if path.is_file())
+    """Remove the oldest files of a folder until the rest is within the limit, in bytes; drafts (``.tmp``) stay."""
+    kept = (path for path in folder.iterdir() if path.is_file() and path.suffix != ".tmp")
+    files = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in kept)
     total = sum(size for _, size, _ in files)
     for _, size, path in files:
         if total <= limit:
             break
-        path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)  # another process may tidy at the same time
         total -= size

@@ -245,8 +245,10 @@ class Figure:
         known = self.knobs(scale)
         for name, value in knobs.items():
             _same_kind(name, value, known[one_of(f"knob of {self.name}", name, known)])
-        other = [name for name, value in knobs.items() if name != "seeds" and value != known[name]]
-        here = replace(self, scales={**self.scales, scale: [g.changed(knobs) for g in self.scales[scale]]})
+        grids = self.scales[scale]
+        # Grids may have different values of a knob, of which ``known`` holds the first.
+        other = [n for n, v in knobs.items() if n != "seeds" and any(g.params.get(n, v) != v for g in grids)]
+        here = replace(self, scales={**self.scales, scale: [g.changed(knobs) for g in grids]})
         if not other:
             return here
         why = f"{' and '.join(other)} changed; the thresholds of the claims are registered for other settings"

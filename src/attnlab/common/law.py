@@ -37,7 +37,9 @@ def from_law(law: type, /, *order: str, **fixed: Any) -> Callable[[F], F]:
 
     def decorate(f: F) -> F:
         first, *own = inspect.signature(f).parameters.values()
-        name = f"{f.__module__.partition('attnlab.')[2].partition('.')[0]}.theory.{f.__name__}"
+        # attnlab.slr.theory and a plug-in's attnlab_icl.theory: the system's name
+        system = f.__module__.removeprefix("attnlab.").removeprefix("attnlab_").partition(".")[0]
+        name = f"{system}.theory.{f.__name__}"
         known = inspect.signature(law).parameters
         # theory depends on no seed
         theirs = {name: known[name] for name in known if name not in fixed and name != "seed"}

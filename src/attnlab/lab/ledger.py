@@ -196,7 +196,10 @@ def write(
         made.setdefault(result.figure.name, {})[str(result.stream)] = _made(result)
     content = {"scale": scale, "figures": made, "claims": sorted(claims.values(), key=lambda entry: str(entry["id"]))}
     try:
-        path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        # Renamed into place: a run that is killed here leaves the ledger as it was.
+        draft = path.with_name(f".{path.name}.part")
+        draft.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        draft.replace(path)
     except OSError as error:
         raise StoreUnwritable(f"cannot write the ledger to {file}: {error.strerror}") from error
 

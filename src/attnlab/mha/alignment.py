@@ -126,21 +126,23 @@ def align(
     reference = _canonical(*check_layer(Theta_ref, W_ref), tolerance)
     if found.theta.shape[1:] != reference.theta.shape[1:] or found.w.shape[1:] != reference.w.shape[1:]:
         raise ValueError(f"layers of different widths: W {found.w.shape} and {reference.w.shape}")
-    plain = _match(found, reference, signed=False)
+    best = _match(found, reference, tolerance, signed=False)
+    if tokens == 2:
+        signed = _match(found, reference, tolerance, signed=True)
+        # The linear term of a flip is in w_error: a flip must not be chosen for the error of Theta alone.
+        best = min(best, signed, key=lambda a: max(a.theta_error, a.w_error))
     if key_bias is not None and key_bias_ref is not None:
-        return replace(plain, key_bias_error=_bias_error(plain, key_bias, key_bias_ref, reference))
-    if tokens != 2:
-        return plain
-    signed = _match(found, reference, signed=True)
-    # The linear term of a flip is in w_error: a flip must not be chosen for the error of Theta alone.
-    return min(plain, signed, key=lambda a: max(a.theta_error, a.w_error))
+        return replace(best, key_bias_error=_bias_error(best, key_bias, key_bias_ref, reference))
+    return best
 
 
 def _bias_error(matched: Alignment, bias: ArrayLike, bias_ref: ArrayLike, reference: _Canonical) -> float:
     """Worst relative distance of the key biases of matched heads."""
     if -1 in matched.permutation:
         return np.inf
-    found, true = np.asarray(bias)[list(matched.permutation)], np.asarray(bias_ref)[list(reference.index)]
+    # A flip changes the sign of the key bias with that of Theta.
+    found = np.array(matched.signs)[:, None] * np.asarray(bias)[list(matched.permutation)]
+    true = np.asarray(bias_ref)[list(reference.index)]
     sizes = np.maximum(np.linalg.norm(true, axis=1), np.finfo(float).tiny)
     return float(np.max(np.linalg.norm(found - true, axis=1) / sizes))
 
@@ -194,37 +196,43 @@ def _canonical(theta: np.ndarray, w: np.ndarray, tolerance: float) -> _Canonical
     return _Canonical(theta[first], summed, tuple(first))
 
 
-def _match(found: _Canonical, reference: _Canonical, *, signed: bool) -> Alignment:
+def _match(found: _Canonical, reference: _Canonical, tolerance: float, *, signed: bool) -> Alignment:
     signs = np.array([1, -1] if signed else [1])
     distance = np.array(
         [[[np.linalg.norm(s * t - r) for s in signs] for t in found.theta] for r in reference.theta]
     ).reshape(len(reference.theta), len(found.theta), len(signs))
-    scale = np.maximum(np.linalg.norm(reference.theta, axis=(1, 2)), np.finfo(float).tiny)[:, None]
-    relative, best = distance.min(axis=2) / scale, distance.argmin(axis=2)
+    sizes, found_sizes = (np.linalg.norm(side.theta, axis=(1, 2)) for side in (reference, found))
     # A zero reference head is matched by absolute distance: nothing is relative to it.
-    relative = np.where(scale > 1e-300, relative, distance.min(axis=2))
+    relative, best = distance.min(axis=2) / np.where(sizes > 0, sizes, 1.0)[:, None], distance.argmin(axis=2)
     # An infinite cost would forbid a pair, and the assignment could fail.
     own, other = linear_sum_assignment(np.minimum(relative, 1e150))
     partner = dict(zip(own.tolist(), other.tolist(), strict=True))
-    complete = len(partner) == len(reference.theta)
+    # A head with Theta = 0 is the linear term: with flips it need not be there as a head.
+    zero, found_zero = (s <= tolerance * max(sizes.max(initial=0.0), 1e-300) for s in (sizes, found_sizes))
+    complete = all(r in partner or (signed and zero[r]) for r in range(len(sizes)))
     chosen = [int(signs[best[r, t]]) for r, t in partner.items()]
     return Alignment(
         theta_error=float(relative[own, other].max(initial=0.0)) if complete else np.inf,
-        w_error=_w_error(found.w, reference.w, partner, chosen),
+        w_error=_w_error(found.w, reference.w, partner, chosen, found_zero, zero),
         permutation=tuple(found.index[partner[r]] if r in partner else -1 for r in range(len(reference.theta))),
         signs=tuple(chosen),
         reference_heads=len(reference.theta),
     )
 
 
-def _w_error(w: np.ndarray, w_ref: np.ndarray, partner: dict[int, int], signs: list[int]) -> float:
-    """Relative distance of all projections; a flipped head leaves the linear term head(0, 2 W)."""
-    matched, linear = np.zeros_like(w_ref), np.zeros(w_ref.shape[1:])
+def _w_error(
+    w: np.ndarray, w_ref: np.ndarray, partner: dict[int, int], signs: list[int], zero: np.ndarray, zero_ref: np.ndarray
+) -> float:
+    """Relative distance of all projections; a flipped head leaves the linear term head(0, 2 W), which heads with
+    Theta = 0 may take up.
+    """
+    missed, linear = np.where(zero_ref[:, None, None], 0.0, w_ref), w[zero].sum(axis=0) - w_ref[zero_ref].sum(axis=0)
     for (r, t), sign in zip(partner.items(), signs, strict=True):
-        matched[r] = sign * w[t]
-        if sign < 0:
-            linear += 2 * w[t]
+        if not (zero[t] or zero_ref[r]):
+            missed[r] = w_ref[r] - sign * w[t]
+            linear = linear + (1 - sign) * w[t]
     # A head without a partner should not be there: all of its W is error.
-    extra = w[[t for t in range(len(w)) if t not in partner.values()]]
-    squared = np.sum((matched - w_ref) ** 2) + np.sum(linear**2) + np.sum(extra**2)
+    paired = {t for r, t in partner.items() if not zero_ref[r]}
+    extra = w[[t for t in range(len(w)) if t not in paired and not zero[t]]]
+    squared = np.sum(missed**2) + np.sum(linear**2) + np.sum(extra**2)
     return float(np.sqrt(squared / max(np.sum(w_ref**2), np.finfo(float).tiny)))

@@ -52,9 +52,10 @@ def _cached(kind: str, text: Any, compute: Any) -> np.ndarray:
         with open(draft, "wb") as file:
             np.save(file, compute().astype(np.float16))
         os.replace(draft, path)
-        tidy(folder, LIMIT)
     # Read back even if just computed: the first run has the rounding to half precision too.
-    return np.asarray(np.load(path, allow_pickle=False), dtype=np.float32)
+    states = np.asarray(np.load(path, allow_pickle=False), dtype=np.float32)
+    tidy(folder, LIMIT)
+    return states
 
 
 def _encode(text: Sequence[Any], places: np.ndarray | None) -> np.ndarray:

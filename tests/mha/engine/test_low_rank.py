@@ -1,4 +1,5 @@
 import time
+import warnings
 from contextlib import nullcontext
 
 import jax
@@ -12,7 +13,7 @@ from attnlab.mha.engine import low_rank, place, variable_projection
 from attnlab.mha.engine.damped import Budget
 from attnlab.mha.engine.device import levenberg_marquardt_on_device
 from attnlab.mha.engine.iterated import fit_rows
-from attnlab.mha.engine.levenberg_marquardt import levenberg_marquardt
+from attnlab.mha.engine.levenberg_marquardt import Fit, levenberg_marquardt
 from attnlab.mha.engine.normal_equations import normal_equations
 from attnlab.mha.layer import Rows, rows_of
 
@@ -79,6 +80,44 @@ def test_the_rank_is_found_on_validation_examples():
     learner = mha.AttentionLearner(2, rank="auto", n_starts=3, random_state=0).fit(*task.sample(500))
     assert learner.rank_ == 2
     assert mha.align(learner.theta_, learner.w_, task.Theta, task.W).theta_error < 1e-6
+
+
+@pytest.mark.parametrize("rank", [2, "auto"])
+def test_too_few_equations_end_a_selection_and_lose_nothing(monkeypatch, rank):
+    """Numbers of heads and doubled ranks beyond the data are not tried; what was fitted before is returned."""
+    tried = []
+
+    def fit(X, y, m, rank, **_):
+        tried.append((m, rank))
+        error = 1.0 / (len(tried) + 1)  # each fit is worth it
+        return Fit(np.ones((m, 6, 6)), np.ones((m, 6, 6)), error, 1, "error stopped falling", (error,))
+
+    monkeypatch.setattr("attnlab.mha.learners.attention_learner.race_factors", fit)
+    monkeypatch.setattr("attnlab.mha.learners.selection.HeadSearch.judge", lambda self, fit: fit.nmse)
+    X, y = law(1, 6, 4, 2).sample(20)  # 480 numbers: 8 heads of rank 2 have 480 unknowns, 6 of rank 6 have 648
+    selecting = mha.AttentionLearner(max_heads=12, rank=rank, holdout=None, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        learner = selecting.fit(X, y)
+    assert learner.n_heads_ == max(m for m, _ in tried) < 12
+    assert all(480 / (m * 6 * (2 * r + 6)) >= 1 for m, r in tried)
+
+
+def test_a_rank_that_was_not_worth_it_is_not_fitted_again(monkeypatch):
+    tried = []
+
+    def fit(X, y, m, rank, **_):
+        tried.append(rank)
+        theta = np.random.default_rng(rank).standard_normal((m, 16, rank))
+        error = 0.5 if rank == 4 else 0.6
+        return Fit(theta @ theta.swapaxes(1, 2), np.ones((m, 16, 16)), error, 1, "error stopped falling", (error,))
+
+    monkeypatch.setattr("attnlab.mha.learners.attention_learner.race_factors", fit)
+    monkeypatch.setattr("attnlab.mha.learners.selection.HeadSearch.judge", lambda self, fit: fit.nmse)
+    X, y = law(1, 16, 4, 4).sample(200)
+    learner = mha.AttentionLearner(1, rank="auto", holdout=None, random_state=0).fit(X, y)
+    assert tried == [4, 8]
+    assert learner.rank_ == 4
 
 
 @pytest.mark.parametrize("rank", [None, 2])

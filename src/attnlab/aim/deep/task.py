@@ -58,7 +58,10 @@ class DeepTask:
 
     def n_samples(self, alpha: float) -> int:
         """n = round(alpha d^2), at least one sequence."""
-        return max(1, round(positive("alpha", alpha) * self.d**2))
+        n = round(positive("alpha", alpha) * self.d**2)
+        if n < 1:
+            raise ValueError(f"alpha must give at least one sequence, got alpha={alpha} at d={self.d}")
+        return n
 
     def outputs(self, X: Float[np.ndarray, "n tokens d"]) -> Float[np.ndarray, "n tokens tokens"]:
         """y of given sequences."""

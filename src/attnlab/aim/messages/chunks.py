@@ -44,9 +44,14 @@ class Chunks:
     def rows(self) -> int:
         """Sequences in a chunk, a multiple of the number of devices."""
         n, tokens, d = self.source.shape
-        rows = self.source.rows if isinstance(self.source, TokenStream) else chunk_rows(n, tokens, d)
+        if isinstance(self.source, TokenStream):  # a chunk is drawn whole, where its rows lie
+            if self.source.rows % self.mesh.size:
+                raise ValueError(
+                    f"chunk of a token stream must be a multiple of devices={self.mesh.size}, got {self.source.rows}"
+                )
+            return self.source.rows
         # Every device takes the same number of rows.
-        return math.ceil(rows / self.mesh.size) * self.mesh.size
+        return math.ceil(chunk_rows(n, tokens, d) / self.mesh.size) * self.mesh.size
 
     @property
     def count(self) -> int:

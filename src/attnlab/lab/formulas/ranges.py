@@ -66,19 +66,21 @@ def _piece(parameter: Parameter, text: str) -> list[Any]:
     numbers = _range(name, text) if ":" in text else [_number(name, text)]
     if kind != "integer":
         # an argument that takes anything gets an integer where one was typed: it may be a count
-        return [int(x) if kind == "array" and x == x.to_integral_value() else float(x) for x in numbers]
+        whole = [kind == "array" and x.is_finite() and x == x.to_integral_value() for x in numbers]
+        return [int(x) if is_whole else float(x) for x, is_whole in zip(numbers, whole, strict=True)]
     # points at equal distances or ratios may fall between integers and are rounded; what was typed is not
-    if "x" not in text and "n" not in text and any(x != x.to_integral_value() for x in numbers):
+    typed = "x" not in text and "n" not in text
+    if not all(x.is_finite() for x in numbers) or (typed and any(x != x.to_integral_value() for x in numbers)):
         raise ValueError(f"--{name} takes integers, got {text!r}")
     return [int(x.to_integral_value()) for x in numbers]
 
 
 def _number(name: str, text: str) -> Decimal:
     try:
-        number = Decimal(text.replace("_", "")) if text.lower() not in ("nan", "snan") else None
+        number = Decimal(text.replace("_", ""))
     except InvalidOperation:
-        number = None
-    if number is None:
+        number = Decimal("nan")
+    if number.is_nan():
         raise ValueError(f"--{name} takes {FORMS}; got {text!r}")
     return number
 
@@ -88,6 +90,8 @@ def _range(name: str, text: str) -> list[Decimal]:
     if len(parts) != 3:
         raise ValueError(f"--{name} takes {FORMS}; got {text!r}")
     start, end = _number(name, parts[0]), _number(name, parts[1])
+    if not (start.is_finite() and end.is_finite()):
+        raise ValueError(f"--{name} takes ranges with finite ends, got {text!r}")
     counted = re.fullmatch(r"([nx])(\d{1,6})", parts[2])
     if counted:
         return _counted(name, text, float(start), float(end), counted[1], int(counted[2]))

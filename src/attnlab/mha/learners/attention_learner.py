@@ -52,7 +52,7 @@ class AttentionLearner(CertifiedRegressor):
         None fits all entries.
     bias : whether the layer has key biases and a constant (``key_bias_``, ``constant_``).
     starts : which kinds of starts may enter, any of ``random``, ``moment``, ``sculpted``; with ``rank`` random only.
-    n_starts : random starts of a race.
+    n_starts : random starts of a race; a kind of start that does not apply is replaced by one more.
     holdout : examples kept for the choice of heads and for the certificate; None keeps none.
     max_seconds : at the end of the time the best layer so far is returned.
     compute : where to compute (``device``, ``memory``): the CPU's BLAS, or a GPU through JAX.
@@ -118,7 +118,7 @@ class AttentionLearner(CertifiedRegressor):
             seconds[m] = time.monotonic() - begun
             return found
 
-        best = ready.search.run(fit, ready.candidates, selecting=self.n_heads is None)
+        best = ready.search.run(fit, self._determined(ready), selecting=self.n_heads is None)
         self._conclude(best, ready)
         self.log_ = [{**entry, "seconds": seconds[int(entry["n_heads"])]} for entry in ready.search.log]
         self.validation_nmse_ = ready.search.judge(best)
@@ -145,24 +145,42 @@ class AttentionLearner(CertifiedRegressor):
     def _factored(self, m: int, ready: Prepared) -> Fit:
         """Random starts, fitted in the factors; with ``rank="auto"`` for doubled ranks, then for the one that shows."""
 
+        judge, budget, d = ready.search.judge, ready.budget, ready.X.shape[-1]
+
         def fit(rank: int) -> Fit:
             self._check_equations(ready, m, rank)
-            return race_factors(ready.X, ready.y, m, rank, n_starts=self.n_starts, rng=ready.rng, budget=ready.budget)
+            return race_factors(ready.X, ready.y, m, rank, n_starts=self.n_starts, rng=ready.rng, budget=budget)
 
+        rank = min(self._first_rank, d) if self.rank == "auto" else self._first_rank
+        best = fit(rank)
         if self.rank != "auto":
-            return fit(int(self.rank or 0))
-        d, rank = ready.X.shape[-1], _FIRST_RANK
-        best = fit(min(rank, d))
-        while rank < d and ready.search.judge(best) > EXACT_VALIDATION and not ready.budget.spent:
-            rank *= 2
-            wider = fit(min(rank, d))
-            if ready.search.judge(wider) > (1 - WORTH) * ready.search.judge(best):
+            return best
+        # A rank with fewer equations than unknowns ends the doubling and does not undo it.
+        while (wide := min(2 * rank, d)) > rank and _equations(ready, m, wide) >= 1:
+            if judge(best) <= EXACT_VALIDATION or budget.spent:
                 break
-            best = wider
+            wider = fit(wide)
+            if judge(wider) > (1 - WORTH) * judge(best):
+                break
+            best, rank = wider, wide
         sizes = np.linalg.svd(best.theta, compute_uv=False)
         # Each head by its own largest value, since heads may differ much in strength.
         visible = int(np.sum(sizes > _RANK_TOL * sizes[:, :1], axis=1).max())
-        return fit(visible) if visible < min(rank, d) and not ready.budget.spent else best
+        if visible >= rank or budget.spent:
+            return best
+        narrow = fit(visible)
+        return narrow if judge(narrow) <= (1 + WORTH) * judge(best) or judge(narrow) <= EXACT_VALIDATION else best
+
+    @property
+    def _first_rank(self) -> int:
+        return _FIRST_RANK if self.rank == "auto" else int(self.rank or 0)
+
+    def _determined(self, ready: Prepared) -> list[int]:
+        """The numbers of heads to try; a selection of heads of low rank ends where there are too few equations."""
+        if self.rank is None:
+            return ready.candidates
+        first, *more = ready.candidates  # the first is refused when it is fitted
+        return [first, *(m for m in more if _equations(ready, m, self._first_rank) >= 1)]
 
     def _check_enough(self, n: int, m: int, d: int, k: int, d_out: int) -> None:
         # Factors have fewer unknowns, which _check_equations counts for every rank.
@@ -171,10 +189,7 @@ class AttentionLearner(CertifiedRegressor):
 
     def _check_equations(self, ready: Prepared, m: int, rank: int) -> None:
         """Refuse fewer equations than unknowns; warn where random starts were seen to fail."""
-        n, k, d = ready.X.shape
-        o = ready.y.shape[-1]
-        # Two factors and a projection for each head; their freedom A G, B G^-T, r^2 numbers, is not taken off.
-        ratio = n * k * o / (m * d * (2 * rank + o))
+        n, ratio = len(ready.X), _equations(ready, m, rank)
         if ratio < 1:
             raise ValueError(
                 f"{n} examples to fit are too few for n_heads={m}, rank={rank}: equations/unknowns = {ratio:.1f}"
@@ -202,27 +217,35 @@ class AttentionLearner(CertifiedRegressor):
         rows, rng, budget = ready.rows, ready.rng, ready.budget
         k, d = ready.X.shape[1:]
         random = random_starts(m, d, rng)
+        moments = "moment" in self.starts and moment_features(d) <= _MOMENT_FEATURES
+        sculpted = m in _SCULPT_HEADS and k <= _SCULPT_TOKENS and len(rows) >= _SCULPT_ROWS
+        sculpted = sculpted and "sculpted" in self.starts
+        if not ("random" in self.starts or moments or sculpted):
+            raise ValueError(
+                f"starts={self.starts!r} has none for these examples: moments need d <= 16, sculpted starts "
+                f"{_SCULPT_HEADS[0]} or {_SCULPT_HEADS[1]} heads, at most {_SCULPT_TOKENS} tokens and {_SCULPT_ROWS} "
+                f"different rows, got d={d}, {m} heads, {k} tokens and {len(rows)} rows; add 'random'"
+            )
         if "random" in self.starts:
             yield from islice(random, min(_FIRST_RANDOM, self.n_starts))
-        if "moment" in self.starts and self.starts == ("moment",) and moment_features(d) > _MOMENT_FEATURES:
-            raise ValueError(f"starts={self.starts!r} has none at d={d}: moments need d <= 16; add 'random'")
-        if "moment" in self.starts and moment_features(d) <= _MOMENT_FEATURES and not budget.spent:
+        if moments and not budget.spent:
             # Moments show the span of the heads and not their size: 1.0 is a guess. The race does the refinement.
             yield search_span(rows, moment_basis(rows, m), 1.0, m, rng, budget, refine=False).theta
-        sculptable = m in _SCULPT_HEADS and k <= _SCULPT_TOKENS and len(rows) >= _SCULPT_ROWS
-        if "sculpted" in self.starts and sculptable and not budget.spent:
+        if sculpted and not budget.spent:
             point = sculpt(ready.X, ready.y, rows, budget=budget).point
             span = long_axes(point, m)
             yield search_span(rows, span.basis, float(np.linalg.norm(point.theta)), m, rng, budget, refine=False).theta
-        elif "random" not in self.starts and "moment" not in self.starts:
-            raise ValueError(
-                f"starts={self.starts!r} has none for these examples: sculpted starts need {_SCULPT_HEADS[0]} or "
-                f"{_SCULPT_HEADS[1]} heads, at most {_SCULPT_TOKENS} tokens and {_SCULPT_ROWS} different rows, got "
-                f"{m} heads, {k} tokens and {len(rows)} rows; add 'random'"
-            )
         # A race that has no time for its own starts still needs one to return.
         if "random" in self.starts or budget.spent:
             yield from random
+
+
+def _equations(ready: Prepared, m: int, rank: int) -> float:
+    """Equations for each unknown of m heads in factors."""
+    n, k, d = ready.X.shape
+    o = ready.y.shape[-1]
+    # Two factors and a projection for each head; their freedom A G, B G^-T, r^2 numbers, is not taken off.
+    return float(n * k * o / (m * d * (2 * rank + o)))
 
 
 def with_constant(X: np.ndarray) -> np.ndarray:

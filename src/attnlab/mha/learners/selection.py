@@ -57,8 +57,8 @@ class HeadSearch:
         assert best is not None
         if not settled and not self.budget.spent:
             advise(
-                f"max_heads={candidates[-1]} heads were reached and the validation error ({lowest:.1e}) was still "
-                "falling: there may be more heads; raise max_heads",
+                f"{candidates[-1]} heads were reached and the validation error ({lowest:.1e}) was still falling: there "
+                "may be more heads; raise max_heads, or give more examples where rank= is limited by their number",
                 stacklevel=4,
             )
         # Candidates were polished on a part of the rows, the winner is on all.

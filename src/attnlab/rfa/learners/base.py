@@ -111,6 +111,10 @@ class KernelMachine(RegressorMixin, BaseEstimator, ABC):
         ridges = check_ridge(self.ridge)
         return self.loss == "squared" and isinstance(ridges, np.ndarray) and len(ridges) == 1
 
+    def _one_ridge(self) -> float:
+        """The ridge of a linear system: a number, or the only one of a sequence."""
+        return float(np.ravel(self.ridge)[0])
+
     def _ended(self, fitted: GramFit) -> np.ndarray:
         """Store what the solver did; the dual coefficients."""
         self.ridge_, self.path_ = fitted.ridge, fitted.path

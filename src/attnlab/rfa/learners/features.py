@@ -114,7 +114,7 @@ class RidgeOnFeatures(KernelMachine):
         # Few features: the primal systems of single fits are smaller than this Gram matrix.
         if features.shape[1] <= min(sizes):
             return None
-        f = nested_predictions(features, Y, sizes, float(self.ridge), self._keeps(features))
+        f = nested_predictions(features, Y, sizes, self._one_ridge(), self._keeps(features))
         return self._shaped(f.reshape(len(f), len(sizes), -1).swapaxes(0, 1))
 
     def _depends_on_sample(self) -> bool:

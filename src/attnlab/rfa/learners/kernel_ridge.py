@@ -87,7 +87,7 @@ class AttentionKernelRidge(KernelMachine):
         Y = self._targets(y[:most], most)
         K, solver = self._kernel(tokens, None), self._solver()
         # The kernel does not depend on the sample: the Gram matrix of the first n examples is a leading block.
-        alphas = [solver.solve(K[:n, :n], n * float(self.ridge), Y[:n]) for n in sizes]
+        alphas = [solver.solve(K[:n, :n], n * self._one_ridge(), Y[:n]) for n in sizes]
         C = self._kernel(self._examples(X_test, reset=False), tokens).astype(np.float64)
         return np.stack([(C[:, : len(a)] @ a).reshape(len(C), *self.output_shape_) for a in alphas])
 
