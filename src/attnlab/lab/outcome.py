@@ -119,6 +119,24 @@ def versions() -> str:
 
 
 def _drop_compiled_code() -> None:
-    if psutil.Process().memory_info().rss > COMPILED_CODE_LIMIT and (jax := sys.modules.get("jax")):
+    # What a drop leaves is no compiled code: without growth since then, all would be compiled again for nothing.
+    if _memory() > max(COMPILED_CODE_LIMIT, _LEFT.memory + COMPILED_CODE_LIMIT // 4) and (
+        jax := sys.modules.get("jax")
+    ):
         jax.clear_caches()
         gc.collect()
+        _LEFT.memory = _memory()
+
+
+@dataclass
+class _Left:
+    """Bytes of this process after compiled programs were dropped last."""
+
+    memory: int = 0
+
+
+_LEFT = _Left()
+
+
+def _memory() -> int:
+    return int(psutil.Process().memory_info().rss)
