@@ -120,9 +120,8 @@ def versions() -> str:
 
 def _drop_compiled_code() -> None:
     # What a drop leaves is no compiled code: without growth since then, all would be compiled again for nothing.
-    if _memory() > max(COMPILED_CODE_LIMIT, _LEFT.memory + COMPILED_CODE_LIMIT // 4) and (
-        jax := sys.modules.get("jax")
-    ):
+    limit = max(COMPILED_CODE_LIMIT, _LEFT.memory + COMPILED_CODE_LIMIT // 4)
+    if _memory() > limit and (jax := sys.modules.get("jax")):
         jax.clear_caches()
         gc.collect()
         _LEFT.memory = _memory()
