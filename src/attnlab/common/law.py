@@ -37,8 +37,8 @@ def from_law(law: type, /, *order: str, **fixed: Any) -> Callable[[F], F]:
 
     def decorate(f: F) -> F:
         first, *own = inspect.signature(f).parameters.values()
-        # attnlab.slr.theory and a plug-in's attnlab_icl.theory: the system's name
-        system = f.__module__.removeprefix("attnlab.").removeprefix("attnlab_").partition(".")[0]
+        # the system's name, of a package of its own too, which is called attnlab_ and the name
+        system = f.__module__.removeprefix("attnlab").lstrip("._").partition(".")[0]
         name = f"{system}.theory.{f.__name__}"
         known = inspect.signature(law).parameters
         # theory depends on no seed

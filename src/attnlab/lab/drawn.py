@@ -107,7 +107,6 @@ def _redraw_series(axes: Axes, rows: list[Mark]) -> None:
     if first.kind == "image":
         shape = (len(np.unique(y)), len(np.unique(x)))
         grids = (v.reshape(shape) for v in (x, y, z))
-        # the table has the centres of the pixels and no corners
         axes.pcolormesh(*grids, shading="gouraud", **options)
     elif first.kind == "band":
         axes.fill_between(x, low, high, alpha=0.3, **options)
@@ -121,7 +120,6 @@ def _redraw_series(axes: Axes, rows: list[Mark]) -> None:
 
 def _panels(canvas: Canvas) -> dict[str, Axes]:
     """The panels of a canvas by title; a number tells apart those whose titles are equal or empty."""
-    # the label that matplotlib gives to the axes of a colour bar
     axes = [a for a in canvas.axes if a.get_label() != "<colorbar>"]
     titles = [next(filter(None, (a.get_title(loc) for loc in ("left", "center", "right"))), "") for a in axes]
     names = [t if t and titles.count(t) == 1 else f"{i + 1}: {t}".rstrip(": ") for i, t in enumerate(titles)]
@@ -138,7 +136,6 @@ class Series(NamedTuple):
 
 def _panel(name: str, axes: Axes) -> Iterator[Mark]:
     drawn = [series for series in _drawn(axes) if len(series.values)]
-    # reversed: of several names of a colour the first one drawn counts
     named = {_color(s.artist): label for s in reversed(drawn) if (label := _label(s.artist))}
     for number, (artist, kind, values) in enumerate(drawn):
         # Theory and simulation of one setting share a colour, and often only one of them has a label.
@@ -158,7 +155,6 @@ def _source(artist: Any, kind: str, axes: Axes) -> str:
         return str(gid)
     if kind != "line":
         return "simulation"
-    # axhline and axvline measure one direction in shares of the panel, not in data
     across = not all(first.get_transform().contains_branch_seperately(axes.transData))
     marked = getattr(first, "get_marker", lambda: "None")() not in ("None", "", " ")
     return "guide" if across else "simulation" if marked else "theory"
@@ -203,7 +199,6 @@ def _drawn(axes: Axes) -> Iterator[Series]:
 
 def _label(artist: Any) -> str:
     label = str(artist.get_label() or "")
-    # an underscore keeps a label out of the legend; it names the series all the same
     return "" if label.startswith(UNNAMED) else label.removeprefix("_")
 
 
@@ -216,7 +211,6 @@ def _color(artist: Any) -> str:
     from matplotlib.colors import to_hex
 
     first = _first(artist)
-    # a collection has a list of colours, a line one
     color = first.get_facecolor() if hasattr(first, "get_facecolor") else getattr(first, "get_color", lambda: "none")()
     color = color[0] if np.ndim(color) == 2 and len(color) else color
     return str(to_hex(color)) if np.size(color) else ""
@@ -268,7 +262,6 @@ def _bars(container: Any) -> np.ndarray:
 
 def _band(artist: Any) -> np.ndarray:
     """Middle, lower and upper edge at every x of a shaded band."""
-    # the outline of a band runs along one edge and back along the other: at each x its extremes are the edges
     vertices = np.concatenate([path.vertices for path in artist.get_paths()] or [np.empty((0, 2))])
     xs = np.unique(vertices[:, 0])
     edges = np.array([[vertices[vertices[:, 0] == x, 1].min(), vertices[vertices[:, 0] == x, 1].max()] for x in xs])
@@ -279,7 +272,6 @@ def _band(artist: Any) -> np.ndarray:
 def _stairs(artist: Any) -> np.ndarray:
     """Corners of a histogram's outline, from left to right."""
     heights, edges, _ = artist.get_data()
-    # two corners at each edge; the outer ones would lead down to zero
     return np.column_stack([np.repeat(edges, 2)[1:-1], np.repeat(heights, 2)])
 
 
@@ -290,7 +282,6 @@ def _segments(artist: Any) -> np.ndarray:
 def _mesh(artist: Any) -> np.ndarray:
     """Centres (or nodes, where the mesh is shaded between them) and values of a mesh."""
     corners, values = np.asarray(artist.get_coordinates()), np.asarray(artist.get_array(), dtype=float)
-    # shaded flat, n x m values have (n + 1) x (m + 1) corners
     if values.shape != corners.shape[:2]:
         corners = (corners[:-1, :-1] + corners[1:, 1:]) / 2
     return _pixels(corners[..., 0], corners[..., 1], values.reshape(corners.shape[:2]))
@@ -300,7 +291,6 @@ def _image(artist: Any) -> np.ndarray:
     values = np.asarray(artist.get_array(), dtype=float)
     if values.ndim != 2:  # colours, not values
         return np.empty((0, 5))
-    # rows run along y, columns along x
     places = np.indices(values.shape)
     return _pixels(places[1], places[0], values)
 

@@ -119,7 +119,6 @@ class Spec:
         """Fingerprint of the code behind the task, the learner and the references beside it."""
         found = {type(self), *roots(self.task), *roots(self.learner)}
         found |= {reference.error for reference in self._references(self.task, self.learner)}
-        # of these packages the version is stored instead
         return fingerprint(*(root for root in found if root.__module__.split(".")[0] not in VERSIONED))
 
     def cell(self, figure: str) -> Cell:
@@ -130,7 +129,6 @@ class Spec:
         """The task with its truth planted, and the learner with its seed and what it needs to know."""
         task = planted(self.task, self.seeds.plant) if self.plant else self.task
         learner = self._informed(task)
-        # also of learners inside a pipeline or an adapter: step__random_state
         free = [k for k, v in learner.get_params().items() if k.split("__")[-1] == "random_state" and v is None]
         return task, learner.set_params(**dict.fromkeys(free, self.seeds.learner))
 
@@ -182,7 +180,6 @@ class Spec:
     def _references(self, task: Any, learner: Any) -> list[Any]:
         if self.compare == "nothing":
             return []
-        # None leaves the references that hold whatever is fitted
         asked = chosen(learner) if self.compare == "learner" else None
         return [reference for reference in registry.references() if reference.applies_to(task, asked)]
 
@@ -193,7 +190,6 @@ class Trials(Grid):
 
     def cells(self, figure: Figure, stream: int) -> Iterator[Cell]:
         """One for each point, replicate by replicate; those of a setting differ in their number alone."""
-        # here, because request imports this module
         from attnlab.lab.request import spec
 
         made: list[Callable[[int], Cell]] = []
@@ -228,7 +224,6 @@ def replicates(figure: str, first: Spec) -> Callable[[int], Cell]:
 def planted(task: Any, seed: int) -> Any:
     """The task with this seed, and every task inside it."""
     changes = {
-        # a task around another draws its tokens and its truth from the inner one
         key: seed if key == "seed" else planted(value, seed)
         for key, value in (parameters(task) or {}).items()
         if key == "seed" or (hasattr(value, "sample") and parameters(value))
@@ -238,7 +233,6 @@ def planted(task: Any, seed: int) -> Any:
 
 def replaced(task: Any, changes: Mapping[str, Any]) -> Any:
     """The task with some parameters changed."""
-    # replace() also carries what a dataclass derives from other arguments
     if dataclasses.is_dataclass(task) and not isinstance(task, type):
         return dataclasses.replace(task, **changes)
     return type(task)(**{**(parameters(task) or {}), **changes})
@@ -260,7 +254,6 @@ def _same(value: Any, default: Any) -> bool:
 def needs_of(learner: Any, task: Any, given: set[str]) -> dict[str, str]:
     """What a learner declares to need and is not given, where the task has all of it."""
     declared = getattr(learner, "needs", ())
-    # a mapping where the task calls it by another name
     sources = dict(declared) if isinstance(declared, Mapping) else {name: name for name in declared}
     # all or none: with a part of them the learner would mix the law's values with defaults of its own
     if not all(source == "self" or hasattr(task, source) for source in sources.values()):
@@ -278,7 +271,6 @@ def inner(learner: Any) -> Any:
     for name in ("best_estimator_", "estimator_"):
         if hasattr(learner, name):
             return inner(getattr(learner, name))
-    # the last step is the learner, those before it are transformers
     if isinstance(learner, Pipeline):
         return inner(learner.steps[-1][1])
     return inner(learner.estimator) if hasattr(learner, "estimator") else learner
@@ -298,7 +290,6 @@ def how_it_ended(fitted: Any) -> dict[str, Any]:
     settled, count = getattr(found, "converged_", None), getattr(found, "n_iter_", None)
     return {
         "converged": None if settled is None else bool(settled),
-        # some learners of scikit-learn count for each output
         "n_iter": None if count is None else int(np.max(count)),
         "stop_reason": getattr(found, "stop_reason_", None),
     }

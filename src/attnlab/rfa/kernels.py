@@ -82,7 +82,6 @@ def _tile(
     ``batched``: for cheap closed forms on a GPU. One product for a key against all keys of the other side, and one
     pass over it: each number goes to memory and back once, and few calls are made.
     """
-    # The default of an accelerator may round the factors of a float32 product to fewer digits.
     exact = lax.Precision.HIGHEST
     U = jnp.matmul(left.query, right.query.T, precision=exact)
     n_right, columns, width = right.keys.shape
@@ -99,7 +98,6 @@ def _tile(
         if by_class and not centred:
             # A branch that is always taken: fused into both parts a long closed form would be computed twice.
             pair = lax.cond(j < n_right, jnp.asarray, jnp.zeros_like, pair)
-        # The weights carry both lengths, for the product of the keys; the product of the constant coordinates has none.
         return jnp.stack([pair / (left.length[i][:, None] * right.length[j]), V * pair]) if by_class else V * pair
 
     def key_by_key(i: Array) -> Array:

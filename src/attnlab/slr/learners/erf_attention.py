@@ -209,7 +209,6 @@ def _compiled() -> tuple[Any, Any, Any]:
 
     def objective(W: Any, X: Any, y: Any, mean: Any, lam: Any, penalty: Any) -> Any:
         loss = error(W, X, y, lam)
-        # The loss beside the objective: curves show the error, without the penalty.
         return loss + penalty * (W[:, 1] @ mean) ** 2, loss
 
     def slope(*arguments: Any) -> Any:
@@ -234,7 +233,6 @@ def _compiled() -> tuple[Any, Any, Any]:
         def one(t: Any, W: Any) -> Any:
             rows: Any = slice(None)
             if batch is not None:
-                # The key depends on the step alone: how the run is cut into blocks changes no batch.
                 rows = jax.random.randint(jax.random.fold_in(key, t), (batch,), 0, len(X))
             slope, loss = jax.grad(objective, has_aux=True)(W, X[rows], y[rows], mean, lam / (1 + decay * t), penalty)
             W = W - step * (slope - jnp.sum(W * slope, axis=0) * W)
@@ -242,7 +240,6 @@ def _compiled() -> tuple[Any, Any, Any]:
 
         def block(carry: Any, _: None) -> Any:
             t, W = carry
-            # The first step of a block tells its loss; those of the others are not kept.
             W, loss = one(t, W)
             W = jax.lax.fori_loop(t + 1, t + every, lambda i, W: one(i, W)[0], W)
             return (t + every, W), loss
