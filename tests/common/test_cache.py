@@ -10,8 +10,9 @@ def test_the_oldest_go_beyond_the_limit_and_drafts_stay(tmp_path):
     for age, name in enumerate("abcd"):
         (tmp_path / name).write_bytes(b"x" * 10)
         os.utime(tmp_path / name, (age, age))
+    (tmp_path / "being written.tmp").write_bytes(b"x" * 100)
     cache.tidy(tmp_path, limit=25)
-    assert {path.name for path in tmp_path.iterdir()} == {"c", "d"}
+    assert {path.name for path in tmp_path.iterdir()} == {"c", "d", "being written.tmp"}
 
 
 def test_the_folder_is_the_users_choice(monkeypatch):

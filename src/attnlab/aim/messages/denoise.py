@@ -1,6 +1,6 @@
 """The prior step of AMP: eigenvalues or singular values of R in float64, shrunk by the spectrum of the prior.
 
-On an accelerator eigenvectors take as long as two hundred products: there the map is a polynomial of R, while the noise
+On an accelerator eigenvectors take as long as a hundred products: there the map is a polynomial of R, while the noise
 is not small, with an error far below that of the estimate.
 """
 
